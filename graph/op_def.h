@@ -1,0 +1,170 @@
+#pragma once
+// OpDef: all that an operator declares, once (law 3). The checker, the optimizer, the runtime, the documentation and the
+// tests read it; nobody else lists operators.
+//
+// SIGNATURES are text, parsed by graph/signature.h:
+//   "image: T[h, w, c], box: box[bh, bw] -> T[bh, bw, c]"          tensor operators
+//   "a: N[...s], b: N[...s] -> N[...s]"                             elementwise with NumPy broadcasting of the pack s
+//   "bytes: bytes, mode: enum(rgb, gray) = rgb -> u8[h, w, c]"      static parameter with default
+//   "stream, buffer_size: int >= 1, seed: int = 0 -> stream"        dataset operators
+// Dynamic parameters (expressions): an element type (u8 ... f64, bool, str, bytes, path) or an element variable: T any, N numeric, F
+//   float, I integer, S str|bytes|path; with a shape: none = scalar, [..] dims (integer, symbol bound by unification, `?`), [...s] any shape.
+//   A trailing `...` after a parameter repeats it. `box[h, w]` is a box. Integer arguments given to a dynamic parameter named in
+//   the program as literals become constants of the required type.
+// Static parameters (folded before lowering; stored in Attrs under their name): int, number, bool, string, ints, numbers, strings, enum(...),
+//   elem (an element type name), schema, each with optional `= default`, `>= n`, or `?` (optional, absent when not given).
+// A result dimension may be a symbol, a static parameter's name, or `?`. Where this does not suffice the operator gives `infer`.
+// The same unification is used at run time with concrete extents to find output shapes.
+//
+// COMPOSITE operators have `.expansion`: the body of a ZPL function over their parameters, inlined by the front end
+// (static parameters are substituted as literals). They need no define and no kernel.
+//
+// NAMES IN THE CORE that everyone may rely on (declared in ops/ like all others): tensor leaves `field`, `const`, `data_const`; dataset
+// `assign`, `select`, `drop`, `filter`; `cast` (attr "to": Elem; inserted by the checker for promotions), `read_file` (path -> bytes).
+// Operators written with symbols are named: add sub mul div floor_div mod neg eq ne lt le gt ge and or not index slice.
+//   index: args (x, i...) ; slice: attrs "begin","end","step" (ints, one per dim of x; end INT64_MAX = open, begin/end may be negative).
+// Sources: `files(glob)` yields `path` and the implicit assign `bytes = read_file(path)` (attr "implicit" of the def); `csv(path, columns=)` yields
+//   hidden field `$row` (bytes) and implicit assigns `<column> = csv_field(field $row, index, type)`; `range(end)` or range(begin, end) yields `index`.
+// So dead-field elimination and shuffling of references need no special case.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "frontend/diag/diagnostic.h"
+#include "graph/evaluator.h"
+#include "graph/graph.h"
+#include "graph/kernel.h"
+
+namespace zephon {
+
+enum class OpClass : uint8_t {
+  // tensor level
+  Leaf, Pointwise, View, Resample, Reduce, Draw, Opaque,
+  // dataset level
+  Source, OneToOne, Subset, OneToMany, ManyToOne, Reorder, Repeat, Merge, Policy, Hint,
+  // either level: expands into others
+  Composite,
+};
+constexpr bool is_tensor_class(OpClass c) { return c <= OpClass::Opaque; }
+
+struct Effects {
+  bool can_fail = false;
+  bool random = false;   ///< Draw: keyed by draw id; Reorder: keyed by shuffle key
+  bool reads_files = false;
+};
+
+/// Dataset operators only.
+struct Algebra {
+  bool counts_arrivals = false;   ///< ends a filter region (take, skip, batch, windowed shuffle, ...)
+  bool needs_domain = false;      ///< shuffle(): the input must be Indexed or Holes
+  bool keeps_order = true;
+  bool on_batches = true;         ///< may stand after batch
+};
+
+/// Expected work per sample; units: nanoseconds of CPU per call plus per output element and per input byte.
+struct OpCost {
+  double ns_per_call = 20;
+  double ns_per_element = 0.3;
+  double ns_per_input_byte = 0;
+};
+
+/// An argument of an elementwise definition: a scalar, or the failure of that element.
+struct ScalarArg {
+  Scalar value;
+  const Failure* failure = nullptr;
+};
+struct ScalarResult {
+  Scalar value;
+  bool ok = true;
+  std::string code, message;   ///< if !ok and forwarded == null
+  const Failure* forwarded = nullptr;  ///< lazy definitions pass on an argument's failure
+  static ScalarResult of(Scalar s) { return {std::move(s), true, {}, {}, nullptr}; }
+  static ScalarResult fail(std::string code, std::string message) { return {{}, false, std::move(code), std::move(message), nullptr}; }
+  static ScalarResult forward(const Failure* f) { return {{}, false, {}, {}, f}; }
+};
+
+enum class ViewResult : uint8_t { Element, Failed };
+
+/// The meaning, per element, written for reading. Exactly one member is set, by class.
+struct Define {
+  /// Pointwise: one element from the broadcast arguments. Unless `lazy`, arguments are good: the interpreter forwards the first failed one.
+  ScalarResult (*scalar)(const Expr& expr, std::span<const ScalarArg> args) = nullptr;
+  bool lazy = false;
+  /// View of argument 0: the index in it of output element `out`. Failed with `message` where that lies outside.
+  ViewResult (*view)(const Expr& expr, std::span<const int64_t> out, std::span<const Value* const> args, std::span<int64_t> in,
+                     std::string& message) = nullptr;
+  /// Whole-tensor: resample, reduce, draw, opaque. Arguments may have failed elements; use require_whole unless handled.
+  Value (*tensor)(DefineCall& call) = nullptr;
+  /// Dataset operators.
+  std::unique_ptr<SampleStream> (*stream)(StreamContext& context) = nullptr;
+};
+
+/// How it is computed fast. Set what the class needs.
+struct Kernel {
+  KVal (*pointwise)(KernelBuilder& b, const Expr& expr, std::span<const KVal> args) = nullptr;
+  /// View: index of argument 0 for output index `out` (i64). May call fail_if for bounds.
+  void (*view)(IndexBuilder& b, const Expr& expr, std::span<const KVal> out, std::span<KVal> in) = nullptr;
+  /// Reduce over attr "axes" (ints; all axes where absent): 16 interleaved lanes in logical order, combined pairwise
+  /// (lane[i] += lane[i + 8], then 4, 2, 1), `finish` given the element count.
+  struct Reduce {
+    KVal (*init)(KernelBuilder& b, const Expr& expr) = nullptr;
+    KVal (*combine)(KernelBuilder& b, const Expr& expr, KVal acc, KVal x) = nullptr;
+    KVal (*finish)(KernelBuilder& b, const Expr& expr, KVal acc, KVal count) = nullptr;
+  } reduce;
+  const ResampleKernel* resample = nullptr;
+  NativeKernel native = nullptr;
+  MakeRowOp row_op = nullptr;
+  const IndexMap* index_map = nullptr;
+  OpenSource open = nullptr;
+};
+
+/// Type rule beyond the signature: may refine or reject; reports through diagnostics and returns poison. `args` are types
+/// after unification, `result` what the signature gave.
+struct InferCall {
+  const Attrs& attrs;
+  std::span<const Type> args;
+  std::span<const Value* const> constants;  ///< args[i]'s value where it is a constant, else null (also at run time: small arguments such as boxes)
+  Type result;
+  std::string error;  ///< set to reject: message of E0210, lower case
+};
+
+struct OpDef {
+  std::string_view name;
+  OpClass cls = OpClass::Opaque;
+  std::string_view signature;
+  std::string_view summary;    ///< one sentence
+  std::string_view prose = {}; ///< units, ranges, errors, source of a published method
+  std::string_view example;    ///< a pipeline or expression that the tests run
+  std::string_view expansion = {};
+  std::string_view implicit = {};  ///< sources: implicit assigns as ZPL text ("bytes = read_file(path)")
+  Effects effects = {};
+  Algebra algebra = {};
+  OpCost cost = {};
+  Define define = {};
+  Kernel kernel = {};
+  void (*infer)(InferCall& call) = nullptr;
+  void (*infer_stream)(const Node& node, std::span<const StreamType> inputs, StreamType& out, std::string& error) = nullptr;
+  bool promotes = false;       ///< arithmetic promotion of section 5 is applied to N, F, I arguments before unification
+};
+
+#define ZEPHON_OP_DEF(Name)  \
+  namespace ops {            \
+  extern const OpDef Name;   \
+  }                          \
+  constinit const OpDef ops::Name
+
+/// The table of ops/all_ops.def, alphabetical; the driver hands it to each layer.
+class OpTable {
+ public:
+  explicit OpTable(std::span<const OpDef* const> ops) : ops_(ops) {}
+  const OpDef* find(std::string_view name) const;
+  std::span<const OpDef* const> all() const { return ops_; }
+
+ private:
+  std::span<const OpDef* const> ops_;
+};
+
+}  // namespace zephon

@@ -1,0 +1,109 @@
+#pragma once
+// Element types, symbolic shapes, and the type of a stream of samples.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace zephon {
+
+/// The element types of the language. `Str` is UTF-8, `Path` and `Bytes` are arbitrary bytes.
+#define ZEPHON_ELEM_TYPES(X)                                                                              \
+  X(Bool, "bool", 1) X(U8, "u8", 1) X(U16, "u16", 2) X(I8, "i8", 1) X(I16, "i16", 2) X(I32, "i32", 4)     \
+  X(I64, "i64", 8) X(F16, "f16", 2) X(BF16, "bf16", 2) X(F32, "f32", 4) X(F64, "f64", 8)                  \
+  X(Str, "str", 16) X(Bytes, "bytes", 16) X(Path, "path", 16)
+
+enum class Elem : uint8_t {
+#define ZEPHON_X(id, name, size) id,
+  ZEPHON_ELEM_TYPES(ZEPHON_X)
+#undef ZEPHON_X
+};
+
+/// Name as written in programs ("f32"), bytes per element in memory (16 for string kinds: a StringRef).
+std::string_view elem_name(Elem elem);
+size_t elem_size(Elem elem);
+std::optional<Elem> elem_from_name(std::string_view name);
+constexpr bool is_string(Elem e) { return e >= Elem::Str; }
+constexpr bool is_float(Elem e) { return e >= Elem::F16 && e <= Elem::F64; }
+constexpr bool is_integer(Elem e) { return e >= Elem::U8 && e <= Elem::I64; }
+constexpr bool is_numeric(Elem e) { return is_integer(e) || is_float(e); }
+
+/// One dimension: an exact extent, or a symbol, or unknown (no extent, empty symbol).
+struct Dim {
+  int64_t extent = -1;
+  std::string symbol;
+  static Dim of(int64_t extent) { return {extent, {}}; }
+  static Dim named(std::string symbol) { return {-1, std::move(symbol)}; }
+  static Dim unknown() { return {}; }
+  bool is_static() const { return extent >= 0; }
+  bool operator==(const Dim&) const = default;
+};
+
+inline constexpr int kMaxRank = 8;
+
+/// The type of one value: element type and shape (rank 0 is a scalar). A box is an i64[4] tensor
+/// (top, left, height, width) that also knows the dimensions of what it cuts out.
+struct Type {
+  Elem elem = Elem::F32;
+  std::vector<Dim> shape;
+  std::vector<Dim> box;  ///< empty, or {height, width}: this i64[4] is a box
+  bool poison = false;   ///< an error was reported where this came from; report nothing more
+
+  static Type scalar(Elem elem) { return {elem, {}, {}, false}; }
+  static Type tensor(Elem elem, std::vector<Dim> shape) { return {elem, std::move(shape), {}, false}; }
+  static Type poisoned() { return {Elem::F32, {}, {}, true}; }
+  size_t rank() const { return shape.size(); }
+  bool is_scalar() const { return shape.empty(); }
+  bool has_static_shape() const {
+    for (const Dim& d : shape)
+      if (!d.is_static()) return false;
+    return true;
+  }
+  /// Number of elements; only where has_static_shape().
+  int64_t element_count() const {
+    int64_t n = 1;
+    for (const Dim& d : shape) n *= d.extent;
+    return n;
+  }
+  bool operator==(const Type&) const = default;
+};
+
+/// "f32[3, h, 224]", "str", "box[224, 224]"; an unknown dimension prints as `?`.
+std::string to_string(const Type& type);
+std::string to_string(const Dim& dim);
+
+struct Field {
+  std::string name;
+  Type type;  ///< of one member, also after batch
+  bool operator==(const Field&) const = default;
+};
+
+/// What is known of the order and number of a stream's samples.
+enum class Domain : uint8_t {
+  Indexed,  ///< sample i exists for every i < size, and can be asked for by i
+  Holes,    ///< as Indexed, but filters have left holes: i may turn out to be dropped
+  Data,     ///< number and order depend on the data: only sequential
+};
+
+struct BatchShape {
+  int64_t size = 0;
+  bool drop_remainder = false;
+  bool operator==(const BatchShape&) const = default;
+};
+
+struct StreamType {
+  std::vector<Field> fields;        ///< in order of first assignment
+  std::optional<BatchShape> batch;  ///< set after `batch`
+  Domain domain = Domain::Indexed;
+  const Field* find(std::string_view name) const {
+    for (const Field& f : fields)
+      if (f.name == name) return &f;
+    return nullptr;
+  }
+  bool operator==(const StreamType&) const = default;
+};
+std::string to_string(const StreamType& type);
+
+}  // namespace zephon
