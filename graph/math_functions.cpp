@@ -1,12 +1,24 @@
 #include "graph/math_functions.h"
 
 namespace zephon::plain {
-namespace {
-PlainNumbers numbers;
+double exp(double x) {
+  PlainNumbers n;
+  return zephon::exp(n, x);
 }
-double exp(double x) { return zephon::exp(numbers, x); }
-double log(double x) { return zephon::log(numbers, x); }
-double sin(double x) { return zephon::sin(numbers, x); }
-double cos(double x) { return zephon::cos(numbers, x); }
-double pow(double x, double y) { return zephon::pow(numbers, x, y); }
+double log(double x) {
+  PlainNumbers n;
+  return zephon::log(n, x);
+}
+double sin(double x) {
+  PlainNumbers n;
+  return zephon::sin(n, x);
+}
+double cos(double x) {
+  PlainNumbers n;
+  return zephon::cos(n, x);
+}
+double pow(double x, double y) {
+  PlainNumbers n;
+  return zephon::pow(n, x, y);
+}
 }  // namespace zephon::plain

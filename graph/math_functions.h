@@ -12,7 +12,7 @@
 //   N::C  a condition with  a & b, a | b, !a
 //   real(double) -> F      word(uint64_t) -> I                         constants
 //   less(F, F) less_equal(F, F) equal(F, F) -> C                       IEEE, false on NaN
-//   below(I, I) same(I, I) -> C                                        unsigned
+//   same(I, I) -> C
 //   select(C, F, F) -> F   select(C, I, I) -> I                        both arms are evaluated
 //   bits(F) -> I           from_bits(I) -> F                           reinterpretation
 //   shl(I, unsigned) shr(I, unsigned) shl(I, I) shr(I, I) -> I         logical; amounts below 64
@@ -39,7 +39,6 @@ struct PlainNumbers {
   static C less(F a, F b) { return a < b; }
   static C less_equal(F a, F b) { return a <= b; }
   static C equal(F a, F b) { return a == b; }
-  static C below(I a, I b) { return a < b; }
   static C same(I a, I b) { return a == b; }
   static F select(C c, F a, F b) { return c ? a : b; }
   static I select(C c, I a, I b) { return c ? a : b; }
