@@ -12,6 +12,7 @@
 
 #include "graph/graph.h"
 #include "graph/identity.h"
+#include "graph/kernel.h"
 #include "graph/value.h"
 
 namespace zephon {

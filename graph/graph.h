@@ -82,8 +82,6 @@ class Graph {
   NodeId output() const { return output_; }
   void set_output(NodeId id) { output_ = id; }
 
-  ExprId field(const std::string& name, const Type& type, Span origin = {});
-  ExprId constant(Value value, Span origin = {});
   /// Nodes reachable from the output, inputs before users.
   std::vector<NodeId> topological() const;
   /// How many reachable nodes use `id`.
@@ -119,6 +117,11 @@ ExprId Graph::rewrite(ExprId root, F&& map) {
   }
   return done.at(root);
 }
+
+class OpTable;
+/// Leaves.
+ExprId add_field(Graph& graph, const OpTable& ops, const std::string& name, const Type& type, Span origin = {});
+ExprId add_constant(Graph& graph, const OpTable& ops, Value value, Span origin = {});
 
 /// Invariants: types agree with the operators' signatures, fields exist, ids are in range, no cycles. Returns problems, empty if well.
 std::vector<std::string> verify_graph(const Graph& graph);

@@ -1,0 +1,157 @@
+// Graph to text. Deterministic: tests compare it.
+#include <fmt/format.h>
+
+#include <map>
+
+#include "graph/graph.h"
+#include "graph/op_def.h"
+#include "graph/signature.h"
+
+namespace zephon {
+namespace {
+
+struct Symbol {
+  std::string_view op, text;
+  int precedence;
+};
+constexpr Symbol kBinary[] = {{"or", "or", 1},      {"and", "and", 2},  {"eq", "==", 4},  {"ne", "!=", 4}, {"lt", "<", 4},
+                              {"le", "<=", 4},      {"gt", ">", 4},     {"ge", ">=", 4},  {"add", "+", 5}, {"sub", "-", 5},
+                              {"mul", "*", 6},      {"div", "/", 6},    {"floor_div", "//", 6}, {"mod", "%", 6}};
+
+std::string constant_text(const Value& v) {
+  auto one = [&](int64_t i) -> std::string {
+    Scalar s = v.at(i);
+    if (s.elem == Elem::Bool) return s.i ? "true" : "false";
+    if (is_string(s.elem)) return to_string(Attr(s.s));
+    if (is_float(s.elem)) {
+      // The shortest decimal that reads back as this element.
+      std::string text = s.elem == Elem::F64 ? fmt::format("{}", s.f) : fmt::format("{}", static_cast<float>(s.f));
+      return text;
+    }
+    return std::to_string(s.i);
+  };
+  if (v.rank() == 0) return one(0);
+  std::string out = "[";
+  constexpr int64_t kShown = 8;
+  for (int64_t i = 0; i < v.size() && i < kShown; ++i) out += (i ? ", " : "") + one(i);
+  if (v.size() > kShown) out += fmt::format(", ... {} in all", v.size());
+  return out + "]";
+}
+
+// Text of an expression whose arguments' texts are known; precedence 9 is an atom.
+struct Piece {
+  std::string text;
+  int precedence = 9;
+};
+
+std::string wrap(const Piece& p, int least) { return p.precedence < least ? "(" + p.text + ")" : p.text; }
+
+void add_attrs(std::string& list, const OpDef& op, const Attrs& attrs) {
+  const Signature& signature = signature_of(op);
+  for (const auto& [name, value] : attrs) {
+    bool shown = true;
+    for (const Parameter& p : signature.parameters)
+      if (p.name == name && p.default_value && *p.default_value == value) shown = false;
+    if (shown) list += (list.empty() ? "" : ", ") + fmt::format("{}={}", name, to_string(value));
+  }
+}
+
+Piece piece(const Graph& graph, const Expr& e, const std::map<ExprId, Piece>& done) {
+  const std::string_view name = e.op->name;
+  if (name == "field") return {e.attrs.text("name")};
+  if (e.constant) return {constant_text(*e.constant)};
+  std::vector<const Piece*> args;
+  for (ExprId arg : e.args) args.push_back(&done.at(arg));
+  for (const Symbol& s : kBinary)
+    if (s.op == name && args.size() == 2)
+      return {fmt::format("{} {} {}", wrap(*args[0], s.precedence), s.text, wrap(*args[1], s.precedence + 1)), s.precedence};
+  if (name == "neg") return {"-" + wrap(*args[0], 7), 7};
+  if (name == "not") return {"not " + wrap(*args[0], 3), 3};
+  if (name == "cast") return {fmt::format("{}({})", elem_name(e.type.elem), args[0]->text)};
+  if (name == "index") {
+    std::string list;
+    for (size_t i = 1; i < args.size(); ++i) list += (i > 1 ? ", " : "") + args[i]->text;
+    return {fmt::format("{}[{}]", wrap(*args[0], 9), list)};
+  }
+  std::string list;
+  for (size_t i = 1; i < args.size(); ++i) list += (i > 1 ? ", " : "") + args[i]->text;
+  add_attrs(list, *e.op, e.attrs);
+  if (args.empty()) return {fmt::format("{}({})", name, list)};
+  (void)graph;
+  return {fmt::format("{}.{}({})", wrap(*args[0], 9), name, list)};
+}
+
+std::string expr_text(const Graph& graph, ExprId root) {
+  std::map<ExprId, Piece> done;
+  for (ExprId id : graph.topological(root)) done[id] = piece(graph, graph.expr(id), done);
+  return done[root].text;
+}
+
+std::string node_text(const Graph& graph, const Node& n) {
+  const std::string_view name = n.op->name;
+  if (name == "assign") {
+    std::string out;
+    for (const Assign& a : n.assigns) out += (out.empty() ? "" : "; ") + a.field + " = " + expr_text(graph, a.expr);
+    return out;
+  }
+  if (name == "filter") return "filter " + expr_text(graph, n.predicate);
+  if (n.attrs.has("fields")) {
+    std::string out(name);
+    const auto& fields = n.attrs.get<std::vector<std::string>>("fields");
+    for (size_t i = 0; i < fields.size(); ++i) out += (i ? ", " : " ") + fields[i];
+    return out;
+  }
+  std::string list;
+  add_attrs(list, *n.op, n.attrs);
+  return fmt::format("{}({})", name, list);
+}
+
+class TreePrinter {
+ public:
+  TreePrinter(const Graph& graph, const TextOptions& options) : graph_(graph), options_(options) {
+    for (NodeId id : graph.topological())
+      for (NodeId input : graph.node(id).inputs) ++uses_[input];
+  }
+
+  void print(NodeId id, const std::string& first, const std::string& rest) {
+    std::string label;
+    if (uses_[id] > 1) {
+      auto [it, fresh] = shared_.emplace(id, static_cast<int>(shared_.size()) + 1);
+      if (!fresh) {
+        out_ += fmt::format("{}#{}\n", first, it->second);
+        return;
+      }
+      label = fmt::format("#{} = ", it->second);
+    }
+    const Node& n = graph_.node(id);
+    std::string line = first + label + node_text(graph_, n);
+    if (options_.types) line += "  : " + to_string(n.type);
+    if (options_.lines && n.origin.valid()) line += fmt::format("  @step {}", n.step);
+    out_ += line + "\n";
+    for (size_t i = 0; i < n.inputs.size(); ++i) {
+      const bool last = i + 1 == n.inputs.size();
+      print(n.inputs[i], rest + (last ? "└── " : "├── "), rest + (last ? "    " : "│   "));
+    }
+  }
+  std::string take() { return std::move(out_); }
+
+ private:
+  const Graph& graph_;
+  const TextOptions& options_;
+  std::map<NodeId, int> uses_;
+  std::map<NodeId, int> shared_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string to_text(const Graph& graph, ExprId expr) { return expr_text(graph, expr); }
+
+std::string to_text(const Graph& graph, const TextOptions& options) {
+  if (!graph.output().valid()) return "(empty)\n";
+  TreePrinter printer(graph, options);
+  printer.print(graph.output(), "", "");
+  return printer.take();
+}
+
+}  // namespace zephon

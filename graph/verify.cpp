@@ -1,0 +1,96 @@
+#include <fmt/format.h>
+
+#include <set>
+
+#include "graph/graph.h"
+#include "graph/op_def.h"
+#include "graph/signature.h"
+
+namespace zephon {
+namespace {
+
+class Verifier {
+ public:
+  explicit Verifier(const Graph& graph) : graph_(graph) {}
+
+  std::vector<std::string> run() {
+    if (!graph_.output().valid()) return {"the graph has no output"};
+    for (NodeId id : graph_.topological()) check_node(id);
+    return std::move(problems_);
+  }
+
+ private:
+  void problem(NodeId id, std::string text) {
+    problems_.push_back(fmt::format("node {} ({}): {}", id.index, graph_.node(id).op ? graph_.node(id).op->name : "?", text));
+  }
+
+  void check_node(NodeId id) {
+    const Node& n = graph_.node(id);
+    if (!n.op || is_tensor_class(n.op->cls)) return problem(id, "is not a dataset operator");
+    for (NodeId input : n.inputs)
+      if (input.index < 0 || static_cast<size_t>(input.index) >= graph_.node_count()) return problem(id, "an input is out of range");
+    const bool source = n.op->cls == OpClass::Source;
+    if (source != n.inputs.empty()) problem(id, source ? "a source has inputs" : "has no input");
+    StreamType visible = n.inputs.empty() ? n.type : graph_.node(n.inputs.front()).type;
+    for (const Assign& a : n.assigns) {
+      check_expr(id, a.expr, visible);
+      const Type& type = graph_.expr(a.expr).type;
+      if (const Field* f = n.type.find(a.field); f && f->type.elem != type.elem)
+        problem(id, fmt::format("`{}` is declared {} but assigned {}", a.field, to_string(f->type), to_string(type)));
+      bool found = false;
+      for (Field& f : visible.fields)
+        if (f.name == a.field) {
+          f.type = type;
+          found = true;
+        }
+      if (!found) visible.fields.push_back({a.field, type});
+    }
+    if (n.predicate.valid()) {
+      check_expr(id, n.predicate, visible);
+      if (graph_.expr(n.predicate).type != Type::scalar(Elem::Bool)) problem(id, "the predicate is not a bool");
+    }
+  }
+
+  void check_expr(NodeId node, ExprId root, const StreamType& visible) {
+    if (!root.valid() || static_cast<size_t>(root.index) >= graph_.expr_count()) return problem(node, "an expression is out of range");
+    for (ExprId id : graph_.topological(root)) {
+      const Expr& e = graph_.expr(id);
+      if (e.op->name == "field") {
+        const std::string& name = e.attrs.text("name");
+        const Field* f = visible.find(name);
+        if (!f) {
+          problem(node, fmt::format("reads field `{}`, which its input does not have", name));
+        } else if (f->type.elem != e.type.elem || f->type.rank() != e.type.rank()) {
+          problem(node, fmt::format("reads field `{}` as {}, which is {}", name, to_string(e.type), to_string(f->type)));
+        }
+        continue;
+      }
+      if ((e.op->cls == OpClass::Draw) != (e.draw_id != 0)) problem(node, fmt::format("`{}` has a wrong draw id", e.op->name));
+      if (e.op->cls == OpClass::Leaf || !checked_.insert(id).second) continue;
+      std::vector<Type> types;
+      std::vector<const Value*> constants;
+      for (ExprId arg : e.args) {
+        types.push_back(graph_.expr(arg).type);
+        constants.push_back(graph_.expr(arg).constant.get());
+      }
+      std::string error;
+      int bad = 0;
+      std::optional<Type> type = unify(*e.op, e.attrs, types, constants, error, bad);
+      if (!type) {
+        problem(node, error);
+      } else if (type->elem != e.type.elem || type->rank() != e.type.rank()) {
+        problem(node, fmt::format("`{}` has type {}, should have {}", e.op->name, to_string(e.type), to_string(*type)));
+      }
+    }
+  }
+
+  const Graph& graph_;
+  std::set<ExprId> checked_;
+  std::vector<std::string> problems_;
+};
+
+}  // namespace
+
+std::vector<std::string> verify_graph(const Graph& graph) { return Verifier(graph).run(); }
+
+}  // namespace zephon
