@@ -147,6 +147,17 @@ struct OpDef {
   Kernel kernel = {};
   void (*infer)(InferCall& call) = nullptr;
   void (*infer_stream)(const Node& node, std::span<const StreamType> inputs, StreamType& out, std::string& error) = nullptr;
+  /// View that cuts the box given as argument 1 out of the leading two dimensions of argument 0 (crop): may be pushed into what makes
+  /// the picture.
+  bool cuts_box = false;
+  /// Opaque maker of a picture: op(arguments of this..., box, same attrs) equals crop(this(...), box), and is cheaper. Attrs that it
+  /// does not declare must have their default value here.
+  const OpDef* region_form = nullptr;
+  /// Opaque: op(same arguments, same attrs that it declares) has the type and shape of this operator's result, and elements that nobody may
+  /// read (`.define`: every element failed; kernel: data is null). Fails as a whole exactly where this one does.
+  const OpDef* shape_form = nullptr;
+  /// Uses nothing of argument 0 but its shape (a random box for a picture): argument 0 may be replaced by its shape_form.
+  bool shape_only = false;
   bool promotes = false;       ///< arithmetic promotion of section 5 is applied to N, F, I arguments before unification
 };
 

@@ -1,5 +1,22 @@
 #pragma once
 // The physical plan: what the runtime builds its flow graph from. Made by the optimizer, printable, hashable.
+//
+// WHAT A RUNTIME MUST KNOW
+// Rows and columns. Every plan node but Deliver emits rows (or batches of rows) with named columns. A stage's expressions read
+// the columns of its input; columns that nobody below names may be freed. Names are those of the program's fields; a
+// stage may read column `image` and emit another column `image`. Columns that a planner invents start with `$`.
+// Failures are recorded, never raised, before Deliver, on_error or a filter. A row's column may be failed: then the runtime keeps the
+// reference evaluator's Value (whose elements are values or failures) beside the row, and whatever reads that column for that row
+// is evaluated by the reference evaluator over such Values; the result is good or failed by the same law. Deliver ends the
+// run at the first row, in output order, of which a delivered column has a failed element. on_error (Serial) sees Row.failed
+// where a column of `guarded` is failed (or the row's filter verdict is a failure).
+// Verdicts. Kleene over all filters of a stage: false drops the row; else a failure makes the row a FAILED ROW: it goes on in
+// order, is never evaluated again, is not counted by counting operators but passes through them (unless they are done), is
+// dropped, quarantined or masked by on_error, and ends the run at Deliver.
+// Identity. The words of a row are complete when its source emits it, including those of repeats and arms that are folded into the
+// index (`index`), in the order source outward. Serial merges and Repeat nodes append theirs when the row passes. Draws see
+// only what stood where the assignment was written: a stage ignores the last `outer_words` words.
+// Epochs are outside the plan: the whole plan runs once per epoch.
 
 #include <cstdint>
 #include <string>
@@ -12,46 +29,68 @@ namespace zephon {
 
 struct PlanNodeId {
   int32_t index = -1;
+  bool valid() const { return index >= 0; }
   auto operator<=>(const PlanNodeId&) const = default;
+};
+
+/// One renumbering between a source and the rows it emits (kernel.index_map of the node's operator), or, with arm >= 0, the
+/// entry of a concatenation: its domain is that of the inputs of `node` one after the other, ours is input `arm`.
+/// A source runs through the domain of its outermost step: index g = 0, 1, ... mapped inward step by step; at an arm step
+/// indices of other arms are skipped. Sizes follow from the open sources: domain_size(node) is the source's size, the input's
+/// for assignments and filters, output_size for an index map, the sum over the inputs for a concatenation.
+struct IndexStep {
+  NodeId node;
+  int32_t arm = -1;
+  bool operator==(const IndexStep&) const = default;
 };
 
 /// One step of a compute stage, applied to all rows still alive in a chunk.
 struct ComputeStep {
   enum class Kind : uint8_t { Evaluate, Filter } kind = Kind::Evaluate;
-  KernelGroup group;   ///< Evaluate
-  ExprId predicate;    ///< Filter: a bool scalar evaluated before. Kleene over all filters of the stage: false drops, a failure is
-                       ///< kept pending until the stage's end and then ends the run in order (or goes to nobody if dropped)
+  KernelGroup group;   ///< Evaluate: a Native group whose operator has no kernel is evaluated by the reference evaluator
+  ExprId predicate;    ///< Filter: a bool scalar evaluated before, or a column
+  int32_t step = 0;    ///< ordinal of the program's step that it carries out (the first, of several)
+  double est_ns = 0;   ///< per row
 };
 
 struct OutputField {
   std::string name;
-  ExprId expr;         ///< over the stage's input fields; op `field` for a column passed through
-  bool lazy = false;   ///< not evaluated here: failure of it is recorded, not raised
+  ExprId expr;         ///< over the stage's input columns; op `field` for a column passed through
+  /// Fixed bytes per row of its value, or 0 where the shape is only known at run time or the elements are strings.
+  int64_t fixed_bytes = 0;
 };
 
 struct PlanNode {
   enum class Kind : uint8_t {
-    Source,   ///< emits rows of an open source, positions renumbered by index_ops
-    Compute,  ///< parallel: chunk -> chunk, a filter region (or members of a batch)
-    Serial,   ///< a RowOp, in order
+    Source,   ///< emits rows of an open source, renumbered by `index`, in ascending order of the outermost index
+    Compute,  ///< parallel: chunk -> chunk: a filter region or a part of one; below Batch: the members of each batch
+    Serial,   ///< a RowOp, in order, on rows or on batches (one Row each)
+    Ordered,  ///< arms of a shuffled concatenation: emits the rows of its inputs in ascending order of the outermost index
+    Repeat,   ///< runs all that is above it again and again: pass p = 0, 1, ... (attr "count", absent or -1: for ever) with p appended to
+              ///< EpochContext.passes above, and to the identity of the rows that pass here
     Batch,    ///< cuts the row stream into batches; adopts a chunk's columns without copying where boundaries coincide
-    Unbatch,  ///< batches -> rows
+    Unbatch,  ///< batches -> rows: appends the member's number to its identity
     Deliver,  ///< the end: in order; any failed value that is delivered ends the run
   };
   Kind kind = Kind::Source;
   std::vector<PlanNodeId> inputs;
-  NodeId node;                     ///< the graph node it runs (Source, Serial, Batch, ...)
-  std::vector<NodeId> index_ops;   ///< Source: take, skip, shard, repeat, shuffle folded into the index, source outward
+  NodeId node;                     ///< the graph node it runs (Source, Serial, Repeat, Batch, ...); invalid for Compute
+  std::vector<IndexStep> index;    ///< Source: folded renumberings, source outward
   std::vector<ComputeStep> steps;  ///< Compute
-  std::vector<OutputField> outputs;
-  /// Rows per chunk wanted at this node's input (0: whatever comes). The runtime regroups rows before a stage: a stage that feeds Batch
-  /// asks for chunks of batch_size, so that its output columns are the batch.
+  std::vector<OutputField> outputs;  ///< Source and Compute: the columns emitted; Deliver: the fields delivered, in order
+  std::vector<std::string> guarded;  ///< Serial on_error: columns whose failure it handles
+  int32_t outer_words = 0;         ///< Compute: identity words appended outside of where it was written
+  bool on_batches = false;         ///< its rows are members of batches (Compute, Deliver) or batches (Serial): never regroup across batches
+  /// Rows per chunk wanted at this node's input (Source: at its output); 0: whatever comes. The runtime regroups rows before a stage:
+  /// one that feeds Batch asks for chunks of batch_size, so that its output columns are the batch.
   int64_t chunk_rows = 0;
-  int concurrency = 0;             ///< 0: as many as threads
+  int concurrency = 0;             ///< 0: as many as threads; 1 where order matters
   double est_ns_per_row = 0;
   double est_bytes_per_row = 0;    ///< of its outputs
+  double est_rows = 1;             ///< rows (batches) out per row in
   std::vector<int32_t> steps_written;  ///< ordinals of the program's steps that it carries out, for counters
-  std::string label;               ///< "decode_image+crop+resize (3:5)"
+  std::vector<Span> origins;       ///< their places, same order
+  std::string label;               ///< "decode_region, resize"; without places, which a SourceMap adds
 };
 
 struct Plan {
@@ -61,9 +100,10 @@ struct Plan {
   std::string base_dir;
   size_t least_memory = 0;         ///< bytes: the least budget that the program needs in flight
   std::string hash;                ///< XXH3-64 of the plan's text, hex
+  const PlanNode& at(PlanNodeId id) const { return nodes[static_cast<size_t>(id.index)]; }
 };
 
-/// Deterministic text of the physical plan.
+/// Deterministic text of the physical plan: one line a node, Deliver first, inputs indented below.
 std::string to_text(const Plan& plan);
 
 }  // namespace zephon
