@@ -1,0 +1,54 @@
+#pragma once
+// JPEG pictures, whole or in part, through libjpeg-turbo: what `decode_image` is made of.
+//
+// Slow integer DCT and "fancy" upsampling, as Pillow and torchvision decode. A region has the same bits as the same
+// pixels of the whole picture. Colour: YCbCr and RGB by the library; CMYK and YCCK as Pillow reads and converts them,
+// that is, samples are taken as inverted (Adobe) and r = k - (255 - c) k / 255, rounded. Gray is the Y channel where
+// there is one, else (19595 r + 38470 g + 7471 b + 32768) >> 16. The orientation tag is not applied.
+//
+// Damage. Whatever the library complains about while it reads picture data counts from the row of blocks (iMCU row)
+// where it happens: rows above are good, rows at or below it are not, minus one pixel row where chroma is interpolated
+// from the row below. In files of several scans (progressive), a complaint or a missing end marker damages every row.
+// The verdict on a row is the same for every region. Complaints about headers that the library can still use are not
+// damage.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace zephon {
+
+enum class JpegMode : uint8_t { Rgb, Gray };
+constexpr int64_t jpeg_channels(JpegMode mode) { return mode == JpegMode::Gray ? 1 : 3; }
+
+struct JpegInfo {
+  int64_t height = 0, width = 0;
+  int components = 0;          ///< 1, 3 or 4, as stored
+  bool several_scans = false;  ///< progressive or not interleaved
+};
+
+struct JpegRegion {
+  int64_t top = 0, left = 0, height = 0, width = 0;
+};
+
+/// Reads the header. False: `error` says what the bytes are instead ("not a JPEG: PNG signature", "empty file",
+/// "truncated before the first scan", or the library's own words).
+bool probe_jpeg(std::span<const uint8_t> bytes, JpegInfo& info, std::string& error);
+
+struct JpegResult {
+  bool decoded = false;  ///< false: nothing was written, `error` says why
+  std::string error;     ///< also the first complaint about picture data
+  int64_t first_damaged_row =
+      0;  ///< of the picture; its height where no damage was met on the way to the region's last row
+  /// True where every row of the region is good.
+  bool good(const JpegRegion& region) const { return decoded && region.top + region.height <= first_damaged_row; }
+};
+
+/// Decodes `region` (inside the picture, not empty) into `out`: rows of width * jpeg_channels(mode) bytes, `row_stride`
+/// bytes apart. Rows at or below first_damaged_row hold unspecified bytes. Any thread; nothing is kept between calls
+/// but memory.
+JpegResult decode_jpeg(std::span<const uint8_t> bytes, JpegMode mode, const JpegRegion& region, uint8_t* out,
+                       size_t row_stride);
+
+}  // namespace zephon
