@@ -26,6 +26,8 @@ class DefineCall {
   virtual size_t arg_count() const = 0;
   virtual uint64_t identity() const = 0;   ///< draws
   virtual uint64_t draw_key() const = 0;   ///< draws
+  /// Folder of the program, where relative paths start; empty: the working directory.
+  virtual std::string_view base_dir() const { return {}; }
   /// Failure with this expression's place.
   Failure failure(std::string code, std::string message) const;
 };
@@ -44,6 +46,10 @@ struct Sample {
   SampleId id;
   std::vector<std::pair<std::string, LazyValue>> fields;
   std::vector<Sample> members;
+  /// A filter failed on it, and none said false (yet). Such a sample is not counted by counting operators but passes through
+  /// them; on_error handles it; else it ends the run when its turn comes.
+  std::shared_ptr<const Failure> verdict;
+  bool settled = false;  ///< its filter region has ended: no later filter may overrule the verdict
   LazyValue find(const std::string& name) const;
   void assign(const std::string& name, LazyValue value);  ///< replaces in place, or appends
 };
@@ -75,7 +81,8 @@ class StreamContext {
   virtual const Graph& graph() const = 0;
   virtual const Node& node() const = 0;
   virtual const EpochContext& epoch() const = 0;
-  /// A fresh stream of input i of this node (again and again for repeat; `passes` is appended to the epoch context).
+  /// A fresh stream of input i of this node (again and again for repeat; `passes` is appended to the epoch context, and
+  /// so reaches the identities that sources make).
   virtual std::unique_ptr<SampleStream> open_input(size_t i, std::vector<uint64_t> passes = {}) = 0;
   /// Lazy value of an expression on a sample.
   virtual LazyValue evaluate(ExprId expr, const Sample& sample) = 0;
@@ -98,6 +105,8 @@ class Source {
   virtual void read(uint64_t position, std::span<TensorRef> columns, const NativeCall& allocator) const = 0;
   /// Bulk form for contiguous positions of fixed-size scalar columns; returns false where not supported.
   virtual bool read_range(uint64_t, uint64_t, std::span<TensorRef>) const { return false; }
+  /// What messages call the sample at `position`: its file, or file and row.
+  virtual std::string describe(uint64_t position) const { return std::to_string(position); }
   /// Paths, sizes and times of what was opened, for fingerprints and manifests.
   virtual std::string fingerprint() const = 0;
 };
@@ -120,7 +129,8 @@ class RowSink {
   virtual void emit(Row row) = 0;
   /// Appends a word to the identity of the row emitted next.
   virtual void append_identity(uint64_t word) = 0;
-  /// Tells the runtime that the row is dropped for a policy (skip, quarantine), to be counted and logged.
+  /// Tells the runtime that the row is dropped for a policy (skip, quarantine), to be counted and logged. Policy "limit": one error
+  /// more than max_errors; the run ends here. on_error(fail) emits the row with `failed` set: a failed row from there on.
   virtual void reject(Row row, const std::string& policy) = 0;
   virtual void mask(Row row) = 0;  ///< emit with zeros for the failed fields, `valid` false
 };

@@ -9,9 +9,11 @@
 
 namespace zephon {
 
-/// A path of words: stream hash, source ordinal, shard, position, then what operators append: the pass of a repeat,
-/// the arm of a mix or concatenate, the child of an unbatch. Each appended word is preceded by no tag: the program
-/// fixes what each word means. A batch's identity is the list of its members' identities.
+/// A path of words: stream hash, source ordinal (among the sources of that stream, in the order of their steps), shard,
+/// position, the passes of the repeats that stand below the source (EpochContext.passes, outermost first: they are
+/// known when the source emits, so that draws differ from pass to pass wherever they stand), then what operators append
+/// as the sample passes: the arm of a mix or concatenate, the child of an unbatch. No word has a tag: the program fixes
+/// what each means. A batch's identity is the list of its members' identities.
 struct SampleId {
   std::vector<uint64_t> words;
   /// XXH3-64 over the words, little-endian: what keys the draws.

@@ -140,6 +140,12 @@ struct OpDef {
   std::string_view example;    ///< a pipeline or expression that the tests run
   std::string_view expansion = {};
   std::string_view implicit = {};  ///< sources: implicit assigns as ZPL text ("bytes = read_file(path)")
+  /// Tables: tensor operator called for each column i of attr "columns": `<column> = op(field $row)`, with the static parameters index = i,
+  /// name, type, count = number of columns, and those that it shares with the source by name.
+  std::string_view implicit_column = {};
+  /// The word people write, where it is not `name` (two operators, one word): of the operators with that word, the one that has it as
+  /// `surface` is meant if its first parameter is given, by position or by name; else the one that has it as `name`.
+  std::string_view surface = {};
   Effects effects = {};
   Algebra algebra = {};
   OpCost cost = {};

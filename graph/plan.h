@@ -13,9 +13,10 @@
 // Verdicts. Kleene over all filters of a stage: false drops the row; else a failure makes the row a FAILED ROW: it goes on in
 // order, is never evaluated again, is not counted by counting operators but passes through them (unless they are done), is
 // dropped, quarantined or masked by on_error, and ends the run at Deliver.
-// Identity. The words of a row are complete when its source emits it, including those of repeats and arms that are folded into the
-// index (`index`), in the order source outward. Serial merges and Repeat nodes append theirs when the row passes. Draws see
-// only what stood where the assignment was written: a stage ignores the last `outer_words` words.
+// Identity. A source emits stream, ordinal, shard, position, then the passes of all repeats below it, outermost first (those of Repeat
+// nodes from EpochContext.passes, then those folded into `index`), then the arms folded into `index`, source outward. Serial
+// merges append their arm, Unbatch the child, when the row passes; Repeat nodes append nothing. Draws see what stood where
+// the assignment was written (passes always): a stage ignores the last `outer_words` words, arms and children appended below it.
 // Epochs are outside the plan: the whole plan runs once per epoch.
 
 #include <cstdint>
@@ -67,7 +68,7 @@ struct PlanNode {
     Serial,   ///< a RowOp, in order, on rows or on batches (one Row each)
     Ordered,  ///< arms of a shuffled concatenation: emits the rows of its inputs in ascending order of the outermost index
     Repeat,   ///< runs all that is above it again and again: pass p = 0, 1, ... (attr "count", absent or -1: for ever) with p appended to
-              ///< EpochContext.passes above, and to the identity of the rows that pass here
+              ///< EpochContext.passes above, where sources put it into identities
     Batch,    ///< cuts the row stream into batches; adopts a chunk's columns without copying where boundaries coincide
     Unbatch,  ///< batches -> rows: appends the member's number to its identity
     Deliver,  ///< the end: in order; any failed value that is delivered ends the run

@@ -97,6 +97,7 @@ struct StreamType {
   std::vector<Field> fields;        ///< in order of first assignment
   std::optional<BatchShape> batch;  ///< set after `batch`
   Domain domain = Domain::Indexed;
+  bool endless = false;             ///< below a repeat() without count, and not cut by a take
   const Field* find(std::string_view name) const {
     for (const Field& f : fields)
       if (f.name == name) return &f;
