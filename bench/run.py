@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+"""Measures zephonc against programs that use nothing of it, in pairs, one after the other, and prints ratios.
+
+usage: run.py [--build build/release] [--corpus examples/data/photos] [--highres DIR] [--only 2,3,4,5,6,8]
+              [--rounds 7] [--json FILE]
+
+Each section states a floor (must be met) and a goal. A figure is the median over the rounds of a ratio whose two halves
+were measured one right after the other; the spread behind it is the smallest and the largest such ratio. CPU time is
+user plus system time of the process, as the kernel counts it, and start-up is left out by taking the difference of a
+long and a short run. Run it on a machine that does nothing else.
+
+  2  imagenet.zpl: CPU time per sample over a bare libjpeg-turbo loop; scaling from one to two threads
+  3  a million trivial samples after another: time per sample, memory
+  4  crop, flip, normalise, to_chw from DRAM to DRAM against memcpy, and against --no-optimize
+  5  `check` on 200 lines; time to the first batch
+  6  peak memory under --memory (needs --highres, a folder of large JPEG files)
+  8  cost of the counters (needs valgrind and a second build, --without-counters), size of zephonc
+"""
+import argparse
+import glob
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), ".."))
+results = []
+
+
+def run(command, env=None, check=True):
+    """-> (standard output, standard error, wall seconds, CPU seconds, peak resident bytes)"""
+    start = time.perf_counter()
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        child = subprocess.Popen(command, stdout=out, stderr=err, env={**os.environ, **(env or {})}, cwd=ROOT)
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        wall = time.perf_counter() - start
+        out.seek(0), err.seek(0)
+        text, errors = out.read(), err.read()
+    if check and child.returncode != 0:
+        sys.exit(f"{' '.join(command)}\nended with code {child.returncode}\n{errors}")
+    return text, errors, wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
+
+
+def report(section, what, values, floor=None, goal=None, unit="", less=True):
+    """One line: median, spread, verdict. `less`: a smaller figure is better."""
+    figure = statistics.median(values)
+    meets = lambda limit: figure <= limit if less else figure >= limit
+    verdict = ""
+    if floor is not None:
+        verdict = "goal met" if goal is not None and meets(goal) else "floor met" if meets(floor) else "FLOOR MISSED"
+    limits = "" if floor is None else f"floor {floor:g}" + ("" if goal is None else f", goal {goal:g}")
+    print(f"{section}  {what:<58} {figure:>9.4g} {unit:<4} [{min(values):.4g} .. {max(values):.4g}]  {limits:<24} {verdict}",
+          flush=True)
+    results.append({"section": section, "what": what, "median": figure, "min": min(values), "max": max(values),
+                    "unit": unit, "floor": floor, "goal": goal, "verdict": verdict})
+
+
+class Bench:
+    def __init__(self, options):
+        self.options = options
+        self.zephonc = os.path.join(options.build, "zephonc", "zephonc")
+        self.bare = os.path.join(options.build, "bench", "bare_decode")
+        self.copy = os.path.join(options.build, "bench", "bare_copy")
+        self.corpus = os.path.abspath(options.corpus)
+        self.files = len(glob.glob(os.path.join(glob.escape(self.corpus), "*", "*.jpg")))
+        self.program = os.path.join(ROOT, "examples", "imagenet.zpl")
+
+    def zephon(self, *arguments, env=None):
+        text, errors, wall, cpu, peak = run([self.zephonc, "run", *arguments, "--json", "--progress", "never"], env)
+        return json.loads(text), errors, wall, cpu, peak
+
+    def decode(self, *arguments):
+        return json.loads(run([self.bare, self.corpus, *arguments])[0])
+
+    def steady(self, threads, epochs):
+        """Process CPU seconds per delivered sample and samples per second, start-up left out."""
+        common = [self.program, f"root={self.corpus}", "--threads", str(threads)]
+        short, _, short_wall, short_cpu, _ = self.zephon(*common, "--epochs", "1")
+        long, _, long_wall, long_cpu, _ = self.zephon(*common, "--epochs", str(1 + epochs))
+        samples = long["samples"] - short["samples"]
+        return (long_cpu - short_cpu) / samples, samples / (long_wall - short_wall)
+
+    def section2(self):
+        epochs = max(1, 2400 // max(1, self.files))
+        self.decode("--threads", "1")  # warms the page cache
+        whole, decoding, scaling = [], [], []
+        for _ in range(self.options.rounds):
+            bare1 = self.decode("--threads", "1", "--epochs", str(epochs))
+            cpu, rate1 = self.steady(1, epochs)
+            _, rate2 = self.steady(2, epochs)
+            bare2 = self.decode("--threads", "2", "--epochs", str(epochs))
+            whole.append(cpu / (bare1["cpu_seconds"] / bare1["samples"]))
+            decoding.append(cpu / (bare1["decode_cpu_seconds"] / bare1["samples"]))
+            scaling.append((rate2 / rate1) / (bare2["samples_per_second"] / bare1["samples_per_second"]))
+        report(2, "CPU per sample / bare loop (reads, decodes)", whole, 1.05, 0.95)
+        report(2, "CPU per sample / bare decoding alone", decoding)
+        report(2, "scaling 1 -> 2 threads / that of the bare loop", scaling, 0.95, None, less=False)
+
+    def section3(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(folder, "trivial.zpl")
+            with open(program, "w", encoding="utf-8") as file:
+                file.write("zpl 1\n\npipeline trivial(n: int = 50_000_000) {\n  range(n)\n  | x = index * 3 + 1\n"
+                           "  | filter x % 7 != 0\n  | select x\n  | batch(1024)\n}\n")
+            times, memory = [], []
+            for _ in range(max(3, self.options.rounds // 2)):
+                _, _, _, cpu_short, peak_short = self.zephon(program, "n=5000000", "--threads", "1")
+                _, _, _, cpu_long, peak_long = self.zephon(program, "n=50000000", "--threads", "1")
+                times.append((cpu_long - cpu_short) / 45e6 * 1e9)
+                memory.append((peak_long - peak_short) / 2**20)
+        report(3, "CPU per input sample", times, 12, 5, "ns")
+        report(3, "peak memory, 50 M samples minus 5 M samples", memory, 4, None, "MiB")
+
+    def section4(self):
+        kernel = os.path.join(self.options.build, "bench", "kernel_bench")
+        if not os.path.exists(kernel):
+            print("4  no kernel_bench in this build")
+            return
+        against_copy, against_written = [], []
+        for _ in range(self.options.rounds):
+            copy = json.loads(run([self.copy, "256", "1"])[0])
+            fused = json.loads(run([kernel])[0])
+            against_copy.append(fused["bytes_per_second"] / copy["best_bytes_per_second"])
+            against_written.append(fused["speedup"])
+        report(4, "bytes/s read and written / memcpy", against_copy, 0.8, 0.95, less=False)
+        report(4, "fused / as written", against_written, 3, None, less=False)
+
+    def section5(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(folder, "long.zpl")
+            with open(program, "w", encoding="utf-8") as file:
+                file.write("zpl 1\n\npipeline long(n: int = 100) {\n  range(n)\n  | x0 = index * 3 + 1\n")
+                file.writelines(f"  | x{i} = (x{i - 1} + index) % {i + 2}\n" for i in range(1, 192))
+                file.write("  | select x191\n  | batch(8)\n}\n")
+            check = [run([self.zephonc, "check", program])[2] * 1e3 for _ in range(3 * self.options.rounds)]
+        report(5, "process time of `check`, 200 lines", check, 40, 20, "ms")
+        cold, warm = [], []
+        for _ in range(self.options.rounds):
+            with tempfile.TemporaryDirectory() as cache:
+                env = {"XDG_CACHE_HOME": cache, "HOME": cache}
+                for into in (cold, warm):
+                    bare = run([self.bare, self.corpus, "--first", "64"])[2]
+                    first = self.zephon(self.program, f"root={self.corpus}", "mode=eval", "--threads", "1", "--take", "1",
+                                        env=env)[2]
+                    into.append((first - bare) * 1e3)
+        report(5, "first batch minus bare decoding, no kernel cache", cold, 150, None, "ms")
+        report(5, "first batch minus bare decoding, from the kernel cache", warm, 40, None, "ms")
+
+    def section6(self):
+        if not self.options.highres:
+            print("6  skipped: give --highres DIR, a folder of large JPEG files in class folders or flat")
+            return
+        root = os.path.abspath(self.options.highres)
+        pattern = "*.jpg" if glob.glob(os.path.join(glob.escape(root), "*.jpg")) else "*/*.jpg"
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(folder, "large.zpl")
+            with open(program, "w", encoding="utf-8") as file:
+                file.write("zpl 1\n\npipeline large(root: path) {\n" f'  files("{{root}}/{pattern}")\n  | shuffle()\n'
+                           '  | image = bytes.decode_image(mode="rgb").random_resized_crop(224, 224).to_chw()\n'
+                           "  | select image\n  | batch(4)\n}\n")
+            limited, _, _, _, peak = self.zephon(program, f"root={root}", "--memory", "256M", "--epochs", "5")
+            free = self.zephon(program, f"root={root}", "--epochs", "5")[0]
+            base = limited.get("memory_base", 0)
+            report(6, "peak minus base under --memory 256M", [(peak - base) / 2**20], 256, None, "MiB")
+            report(6, "rate under the budget / without", [limited["samples_per_second"] / free["samples_per_second"]])
+            _, errors, _, _, _ = run([self.zephonc, "run", program, f"root={root}", "--memory", "1M"], check=False)
+            print("6  a budget of 1M is answered by: " + (errors.strip().split("\n") or [""])[0])
+
+    def section8(self):
+        size = os.path.getsize(self.zephonc)
+        report(8, "size of zephonc", [size / 2**20], unit="MiB")
+        without = self.options.without_counters
+        if not without or not shutil.which("valgrind"):
+            print("8  counters skipped: give --without-counters BUILD (cmake -DZEPHON_COUNTERS=OFF) and install valgrind")
+            return
+        counts = []
+        for build in (self.options.build, without):
+            per_run = []
+            for epochs in ("1", "2"):
+                with tempfile.NamedTemporaryFile() as out:
+                    command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out.name}",
+                               os.path.join(build, "zephonc", "zephonc"), "run", self.program, f"root={self.corpus}",
+                               "--threads", "1", "--epochs", epochs, "--json", "--progress", "never"]
+                    errors = run(command)[1]
+                    per_run.append(int(next(line.split(":")[1] for line in errors.split("\n") if "Collected" in line)))
+            counts.append(per_run[1] - per_run[0])
+        report(8, "instructions with counters / without", [counts[0] / counts[1]], 1.01, None)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default="build/release")
+    parser.add_argument("--corpus", default="examples/data/photos")
+    parser.add_argument("--highres")
+    parser.add_argument("--without-counters")
+    parser.add_argument("--only", default="2,3,4,5,6,8")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--json")
+    options = parser.parse_args()
+    options.build = os.path.abspath(options.build)
+    bench = Bench(options)
+    print(f"corpus {options.corpus}: {bench.files} files; {options.rounds} rounds; {os.cpu_count()} processors")
+    for section in options.only.split(","):
+        getattr(bench, f"section{section}")()
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump(results, file, indent=1)
+    return 1 if any(r["verdict"] == "FLOOR MISSED" for r in results) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
