@@ -54,8 +54,8 @@ def report(section, what, values, floor=None, goal=None, unit="", less=True):
     if floor is not None:
         verdict = "goal met" if goal is not None and meets(goal) else "floor met" if meets(floor) else "FLOOR MISSED"
     limits = "" if floor is None else f"floor {floor:g}" + ("" if goal is None else f", goal {goal:g}")
-    print(f"{section}  {what:<58} {figure:>9.4g} {unit:<4} [{min(values):.4g} .. {max(values):.4g}]  {limits:<24} {verdict}",
-          flush=True)
+    spread = f"[{min(values):.4g} .. {max(values):.4g}]"
+    print(f"{section}  {what:<56} {figure:>9.4g} {unit:<4} {spread:<20} {limits:<22} {verdict}", flush=True)
     results.append({"section": section, "what": what, "median": figure, "min": min(values), "max": max(values),
                     "unit": unit, "floor": floor, "goal": goal, "verdict": verdict})
 
@@ -145,8 +145,8 @@ class Bench:
                 env = {"XDG_CACHE_HOME": cache, "HOME": cache}
                 for into in (cold, warm):
                     bare = run([self.bare, self.corpus, "--first", "64"])[2]
-                    first = self.zephon(self.program, f"root={self.corpus}", "mode=eval", "--threads", "1", "--take", "1",
-                                        env=env)[2]
+                    first = self.zephon(self.program, f"root={self.corpus}", "mode=eval", "--threads", "1",
+                                        "--take", "1", env=env)[2]
                     into.append((first - bare) * 1e3)
         report(5, "first batch minus bare decoding, no kernel cache", cold, 150, None, "ms")
         report(5, "first batch minus bare decoding, from the kernel cache", warm, 40, None, "ms")
@@ -176,7 +176,7 @@ class Bench:
         report(8, "size of zephonc", [size / 2**20], unit="MiB")
         without = self.options.without_counters
         if not without or not shutil.which("valgrind"):
-            print("8  counters skipped: give --without-counters BUILD (cmake -DZEPHON_COUNTERS=OFF) and install valgrind")
+            print("8  counters skipped: needs valgrind and --without-counters BUILD (cmake -DZEPHON_COUNTERS=OFF)")
             return
         counts = []
         for build in (self.options.build, without):

@@ -177,7 +177,7 @@ def water_background(a):
 
 
 def make_segmentation(rows):
-    """Corals and a fish in front of water or sand: the mask follows from brightness or colour, then loses its specks."""
+    """Corals and a fish in front of water or sand: brightness or colour gives the mask, mode filters remove specks."""
     jobs = [(n, dark_background) for n in (21, 22, 23, 24, 25)] + [(n, water_background) for n in (3, 28, 30)]
     for number, foreground in jobs:
         ending = f"unera-backgrounds/level-{number:02}.jpg"
