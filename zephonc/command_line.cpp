@@ -1,0 +1,214 @@
+#include "zephonc/command_line.h"
+
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+
+#include "frontend/diag/diagnostic.h"
+#include "zephonc/console.h"
+
+namespace zephon {
+namespace {
+
+/// One layout for all: options in the order of this file, no types that only a programmer reads.
+class Help : public CLI::Formatter {
+ public:
+  Help() {
+    column_width(28);
+    label("REQUIRED", "");
+  }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    return option->get_type_size() == 0 ? "" : " " + option->get_type_name();
+  }
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    std::string text = "usage: " + name;
+    if (!app->get_subcommands({}).empty()) return text + " COMMAND [ARGUMENT...]\n";
+    for (const CLI::Option* option : app->get_options({})) {
+      if (!option->get_positional()) continue;
+      bool required = option->get_required();
+      text += required ? " " + option->get_name(true) : fmt::format(" [{}]", option->get_name(true));
+    }
+    return text + " [OPTION...]\n";
+  }
+  std::string make_positionals(const CLI::App*) const override { return {}; }
+};
+
+std::vector<std::pair<std::string, std::string>> pairs(const std::vector<std::string>& texts, const char* form) {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const std::string& text : texts) {
+    size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw CLI::ValidationError(fmt::format("`{}` is not of the form {}", text, form));
+    }
+    out.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return out;
+}
+
+/// Fills an `Options` from the words of the command line; lives until they are parsed.
+class Parser {
+ public:
+  explicit Parser(Options& options) : o_(options), app_("Zephon: pipelines of training data, compiled.", "zephonc") {
+    app_.formatter(std::make_shared<Help>());
+    app_.set_help_flag("-h,--help", "this text");
+    app_.set_version_flag("--version", [] { return std::string("zephonc " ZEPHON_VERSION); }, "the version");
+    app_.require_subcommand(1);
+    app_.footer("`zephonc COMMAND --help` tells more. Exit codes: 0; 1 the program is wrong; 2 the data or the machine\n"
+                "failed while running; 64 usage; 70 our bug.");
+
+    CLI::App* run = program("run", "run a pipeline");
+    engine(run);
+    samples(run);
+    run->add_option("--out", o_.out, "write what is delivered into a new folder")->type_name("DIR");
+    run->add_option("--format", o_.format, "of --out: npy (default), tar or jsonl")
+        ->type_name("FORMAT")->check(CLI::IsMember({"npy", "tar", "jsonl"}));
+    run->add_option("--sheet", o_.sheet, "one picture of the first pictures delivered")->type_name("FILE.png");
+    run->add_flag("--digest", o_.digest, "print one XXH3-128 over everything delivered, in order");
+    run->add_option("--manifest", o_.manifest, "write the digest and the members of every record")->type_name("FILE");
+    run->add_flag("--json", o_.json, "print one JSON object with the figures of the run (and the digest with --digest)");
+    run->add_flag("--stats", o_.stats, "print a table of the operators");
+    run->add_option("--trace", o_.trace, "write a timeline that Perfetto opens")->type_name("FILE");
+    run->add_option("--progress", o_.progress, "auto (on a terminal), always or never")
+        ->type_name("WHEN")->check(CLI::IsMember({"auto", "always", "never"}));
+    run->add_option("--save-state", o_.save_state, "write where the run stopped")->type_name("FILE");
+    run->add_option("--resume", o_.resume, "go on from there")->type_name("FILE");
+    run->add_option("--rank", o_.rank, "deliver the batches of this rank")->type_name("R")->check(CLI::NonNegativeNumber);
+    run->add_option("--world-size", o_.world_size, "of so many ranks")->type_name("W")->check(CLI::PositiveNumber);
+    run->add_option("--stall-timeout", o_.stall_timeout, "end a run that delivers nothing for so many seconds")
+        ->type_name("S")->check(CLI::NonNegativeNumber);
+
+    program("check", "parse and type-check; the type of every field after every step");
+
+    CLI::App* plan = program("plan", "what the compiler makes of a pipeline, before and after");
+    engine(plan);
+    plan->add_option("--stage", o_.stage, "source, typed, optimized or physical (default)")
+        ->type_name("STAGE")->check(CLI::IsMember({"source", "typed", "optimized", "physical"}));
+    plan->add_option("--format", o_.format, "text (default), dot, svg or json")
+        ->type_name("FORMAT")->check(CLI::IsMember({"text", "dot", "svg", "json"}));
+    plan->add_flag("--steps", o_.steps, "one diff per applied rule");
+    plan->add_option("--why", o_.why, "where a rule was applied, and which guard refused it elsewhere")->type_name("RULE[@LINE]");
+
+    CLI::App* show = program("show", "one sample: fields, shapes, statistics, draws, verdicts");
+    CLI::Option* index = show->add_option("--index", o_.index, "the sample at this place of the output (default 0)")->type_name("N");
+    show->add_option("--id", o_.id, "the sample of this identity")->type_name("ID")->excludes(index);
+    show->add_option("--at", o_.at, "after this step: its number, line (`@12`) or operator")->type_name("STEP");
+    show->add_option("--png", o_.png, "write its pictures into a folder")->type_name("DIR");
+    show->add_option("--epoch", o_.epoch, "of this epoch")->type_name("N");
+
+    CLI::App* ir = program("ir", "what was compiled: loop nest, LLVM IR and assembly of each kernel");
+    engine(ir);
+
+    CLI::App* verify = program("verify", "run the program as written and its plan over the same samples; compare every field");
+    engine(verify);
+    samples(verify);
+
+    reference("ops", "the operators, from their declarations", "NAME", false);
+    reference("rules", "the rewrite rules, from their declarations", "NAME", false);
+    reference("explain", "the long text of a diagnostic", "CODE", true);
+  }
+
+  std::optional<int> parse(int argc, const char* const* argv) {
+    try {
+      app_.parse(argc, argv);
+      o_.command = app_.get_subcommands().front()->get_name();
+      o_.params = pairs(params_, "param=value");
+      o_.knobs = pairs(knobs_, "STEP.KNOB=VALUE");
+      if (o_.format.empty()) o_.format = o_.command == "run" ? "npy" : "text";
+      if (o_.rank >= o_.world_size) {
+        throw CLI::ValidationError(fmt::format("--rank {} needs a --world-size above it, not {}", o_.rank, o_.world_size));
+      }
+      return std::nullopt;
+    } catch (const CLI::CallForHelp&) {
+      return print(chosen()->help(chosen() == &app_ ? "zephonc" : "zephonc " + chosen()->get_name()));
+    } catch (const CLI::CallForVersion&) {
+      return print("zephonc " ZEPHON_VERSION "\n");
+    } catch (const CLI::ExtrasError&) {
+      return usage(unknown_word());
+    } catch (const CLI::RequiredError& error) {
+      if (argc > 1 && chosen() == &app_ && argv[1][0] != '-') return usage(unknown_command(argv[1]));
+      return usage(chosen() == &app_ ? "a command is required" : error.what());
+    } catch (const CLI::ParseError& error) {
+      return usage(error.what());
+    }
+  }
+
+ private:
+  CLI::App* command(const std::string& name, const std::string& summary) {
+    CLI::App* sub = app_.add_subcommand(name, summary);
+    sub->set_help_flag("-h,--help", "this text");
+    return sub;
+  }
+  CLI::App* program(const std::string& name, const std::string& summary) {
+    CLI::App* sub = command(name, summary);
+    sub->add_option("FILE", o_.file, "the program")->required()->type_name("");
+    sub->add_option("param=value...", params_, "parameters of the program")->type_name("");
+    return sub;
+  }
+  void reference(const std::string& name, const std::string& summary, const std::string& what, bool required) {
+    command(name, summary)->add_option(what, o_.name)->required(required)->type_name("");
+  }
+  void samples(CLI::App* sub) {
+    sub->add_option("--epochs", o_.epochs, "how often to go through the data")->type_name("N")->check(CLI::PositiveNumber);
+    sub->add_option("--take", o_.take, "stop after so many records (batches where the program batches)")->type_name("N");
+  }
+  void engine(CLI::App* sub) {
+    sub->add_option("--threads", o_.threads, "a limit (default: the cores that the machine and its cgroup give)")
+        ->type_name("N")->check(CLI::PositiveNumber);
+    sub->add_option("--memory", o_.memory, "a limit for what is in flight, such as 256M")->type_name("SIZE")
+        ->transform(CLI::AsSizeValue(false));
+    sub->add_option("--chunk", o_.chunk, "samples that move together (default: the planner decides)")
+        ->type_name("N")->check(CLI::PositiveNumber);
+    sub->add_option("--set", knobs_, "a knob of one step: parallelism or buffer")->type_name("STEP.KNOB=V")
+        ->allow_extra_args(false);
+    sub->add_flag("--no-optimize", o_.no_optimize, "no rewrite rules");
+    if (sub->get_name() == "run") sub->add_flag("--reference", o_.reference, "run by the reference interpreter");
+    sub->add_option("--disable", o_.disable, "rewrite rules not to use")->type_name("RULE,...")->delimiter(',')
+        ->allow_extra_args(false);
+    sub->add_option("--allow", o_.allow, "relaxations to permit")->type_name("NAME,...")->delimiter(',')
+        ->allow_extra_args(false);
+    if (sub->get_name() == "plan") return;
+    sub->add_option("--plan", o_.plan, "replay a plan")->type_name("FILE");
+    sub->add_option("--costs", o_.costs, "use the costs of this file")->type_name("FILE");
+  }
+
+  CLI::App* chosen() {
+    auto subs = app_.get_subcommands();
+    return subs.empty() ? &app_ : subs.front();
+  }
+  std::string unknown_command(const std::string& word) {
+    std::vector<std::string> names;
+    for (const CLI::App* sub : app_.get_subcommands({})) names.push_back(sub->get_name());
+    std::string hint = did_you_mean(word, names);
+    return fmt::format("no command `{}`{}", word, hint.empty() ? "" : "; " + hint);
+  }
+  std::string unknown_word() {
+    std::string word = chosen()->remaining(true).front();
+    if (chosen() == &app_) return unknown_command(word);
+    word = word.substr(0, word.find('='));
+    std::vector<std::string> names;
+    for (const CLI::Option* option : chosen()->get_options({})) {
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    }
+    std::string hint = did_you_mean(word, names);
+    return fmt::format("`{}` has no option `{}`{}", chosen()->get_name(), word, hint.empty() ? "" : "; " + hint);
+  }
+  int usage(const std::string& message) {
+    std::string command = chosen() == &app_ ? "" : " " + chosen()->get_name();
+    say(fmt::format("zephonc: {}\n`zephonc{} --help` lists what there is", message, command));
+    return kExitUsage;
+  }
+
+  Options& o_;
+  CLI::App app_;
+  std::vector<std::string> params_, knobs_;
+};
+
+}  // namespace
+
+std::optional<int> parse_command_line(int argc, const char* const* argv, Options& options) {
+  return Parser(options).parse(argc, argv);
+}
+
+}  // namespace zephon

@@ -1,0 +1,18 @@
+#pragma once
+// One function, and one file in commands/, per command. Each returns the exit code.
+
+#include "zephonc/command_line.h"
+
+namespace zephon {
+
+int command_run(const Options& options);
+int command_check(const Options& options);
+int command_plan(const Options& options);
+int command_show(const Options& options);
+int command_ir(const Options& options);
+int command_verify(const Options& options);
+int command_ops(const Options& options);
+int command_rules(const Options& options);
+int command_explain(const Options& options);
+
+}  // namespace zephon

@@ -1,0 +1,46 @@
+// zephonc: the command line of Zephon.
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <new>
+
+#include "zephonc/commands.h"
+#include "zephonc/console.h"
+#include "zephonc/signals.h"
+
+namespace {
+
+struct Command {
+  std::string_view name;
+  int (*run)(const zephon::Options&);
+};
+constexpr Command kCommands[] = {
+    {"run", zephon::command_run},       {"check", zephon::command_check},     {"plan", zephon::command_plan},
+    {"show", zephon::command_show},     {"ir", zephon::command_ir},           {"verify", zephon::command_verify},
+    {"ops", zephon::command_ops},       {"rules", zephon::command_rules},     {"explain", zephon::command_explain},
+};
+
+int dispatch(const zephon::Options& options) {
+  for (const Command& command : kCommands) {
+    if (command.name == options.command) return command.run(options);
+  }
+  return zephon::kExitBug;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  zephon::ignore_closed_pipes();
+  zephon::Options options;
+  if (auto code = zephon::parse_command_line(argc, argv, options)) return *code;
+  try {
+    return dispatch(options);
+  } catch (const std::bad_alloc&) {
+    zephon::say("zephonc: out of memory");
+    return zephon::kExitRun;
+  } catch (const std::exception& error) {
+    zephon::say(fmt::format("zephonc: our bug: uncaught: {}", error.what()));
+    return zephon::kExitBug;
+  }
+}

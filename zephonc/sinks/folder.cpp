@@ -1,0 +1,199 @@
+#include "zephonc/sinks/folder.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "zephonc/sinks/json_text.h"
+#include "zephonc/sinks/staged.h"
+
+namespace zephon {
+namespace {
+
+/// NumPy's name of an element type; bf16 as ml_dtypes stores it.
+std::string_view npy_descr(Elem elem) {
+  switch (elem) {
+    case Elem::Bool: return "|b1";
+    case Elem::U8: return "|u1";
+    case Elem::I8: return "|i1";
+    case Elem::U16: return "<u2";
+    case Elem::I16: return "<i2";
+    case Elem::I32: return "<i4";
+    case Elem::I64: return "<i8";
+    case Elem::F16: return "<f2";
+    case Elem::BF16: return "<V2";
+    case Elem::F32: return "<f4";
+    case Elem::F64: return "<f8";
+    default: return "";
+  }
+}
+
+/// Header of the .npy format 1.0 (numpy.lib.format), padded to 64 bytes.
+std::string npy_header(const RecordField& field) {
+  std::string shape;
+  for (int64_t extent : field.shape) shape += fmt::format("{}, ", extent);
+  if (field.shape.size() > 1) shape.resize(shape.size() - 2);
+  std::string dict =
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", npy_descr(field.elem), shape);
+  size_t size = (10 + dict.size() + 1 + 63) / 64 * 64;
+  dict.append(size - 10 - dict.size() - 1, ' ');
+  dict += '\n';
+  std::string out("\x93NUMPY\x01\x00", 8);
+  out += static_cast<char>(dict.size() & 0xff);
+  out += static_cast<char>(dict.size() >> 8);
+  return out + dict;
+}
+
+/// Name and content of the member that holds a field; numeric content is header + elements.
+struct Member {
+  std::string name, head;
+  const void* data = nullptr;
+  size_t size = 0;
+};
+
+Member member_of(const Record& record, const RecordField& field) {
+  Member out;
+  out.name = fmt::format("{:08}.{}.{}", record.ordinal, field.name, is_string(field.elem) ? "json" : "npy");
+  if (is_string(field.elem)) {
+    append_json(out.head, field);
+    out.head += '\n';
+  } else {
+    out.head = npy_header(field);
+    out.data = field.data;
+    out.size = field.byte_size();
+  }
+  return out;
+}
+
+class NpySink : public Sink {
+ public:
+  explicit NpySink(StagedFolder& folder) : folder_(folder) {}
+  std::optional<Failure> write(const Record& record) override {
+    for (const RecordField& field : record.fields) {
+      Member member = member_of(record, field);
+      FileWriter file;
+      if (auto failure = file.open(folder_.file(member.name), folder_.shown(member.name))) return failure;
+      if (auto failure = file.write(member.head)) return failure;
+      if (auto failure = file.write(member.data, member.size)) return failure;
+      if (auto failure = file.close(false)) return failure;
+    }
+    return std::nullopt;
+  }
+  std::optional<Failure> close() override { return std::nullopt; }
+
+ private:
+  StagedFolder& folder_;
+};
+
+/// POSIX ustar; sizes beyond 8 GiB in the base-256 form that every reader knows.
+class TarSink : public Sink {
+ public:
+  explicit TarSink(StagedFolder& folder) : path_(folder.file("records.tar")), shown_(folder.shown("records.tar")) {}
+  std::optional<Failure> write(const Record& record) override {
+    if (auto failure = open()) return failure;
+    for (const RecordField& field : record.fields) {
+      Member member = member_of(record, field);
+      size_t size = member.head.size() + member.size;
+      if (auto failure = file_.write(header(member.name, size))) return failure;
+      if (auto failure = file_.write(member.head)) return failure;
+      if (auto failure = file_.write(member.data, member.size)) return failure;
+      if (auto failure = file_.write(std::string((512 - size % 512) % 512, '\0'))) return failure;
+    }
+    return std::nullopt;
+  }
+  std::optional<Failure> close() override {
+    if (auto failure = open()) return failure;
+    if (auto failure = file_.write(std::string(1024, '\0'))) return failure;
+    return file_.close(true);
+  }
+
+ private:
+  std::optional<Failure> open() { return file_.is_open() ? std::nullopt : file_.open(path_, shown_); }
+
+  static std::string header(const std::string& name, uint64_t size) {
+    std::string block(512, '\0');
+    auto put = [&](size_t at, std::string_view text) { block.replace(at, text.size(), text); };
+    put(0, std::string_view(name).substr(0, 100));
+    put(100, "0000644");
+    put(108, "0000000");
+    put(116, "0000000");
+    if (size < (uint64_t{1} << 33)) {
+      put(124, fmt::format("{:011o}", size));
+    } else {
+      block[124] = static_cast<char>(0x80);
+      for (int i = 0; i < 8; ++i) block[static_cast<size_t>(135 - i)] = static_cast<char>(size >> (8 * i));
+    }
+    put(136, "00000000000");
+    put(148, "        ");
+    put(156, "0");
+    put(257, std::string_view("ustar\00000", 8));
+    unsigned sum = 0;
+    for (char c : block) sum += static_cast<unsigned char>(c);
+    put(148, fmt::format("{:06o}", sum) + std::string("\0 ", 2));
+    return block;
+  }
+
+  std::string path_, shown_;
+  FileWriter file_;
+};
+
+class JsonlSink : public Sink {
+ public:
+  explicit JsonlSink(StagedFolder& folder)
+      : path_(folder.file("records.jsonl")), shown_(folder.shown("records.jsonl")) {}
+  std::optional<Failure> write(const Record& record) override {
+    if (auto failure = open()) return failure;
+    line_ = "{";
+    for (const RecordField& field : record.fields) {
+      if (line_.size() > 1) line_ += ", ";
+      append_json_string(line_, field.name);
+      line_ += ": ";
+      append_json(line_, field);
+    }
+    line_ += "}\n";
+    return file_.write(line_);
+  }
+  std::optional<Failure> close() override {
+    if (auto failure = open()) return failure;
+    return file_.close(true);
+  }
+
+ private:
+  std::optional<Failure> open() { return file_.is_open() ? std::nullopt : file_.open(path_, shown_); }
+  std::string path_, shown_, line_;
+  FileWriter file_;
+};
+
+class FolderSink : public Sink {
+ public:
+  std::optional<Failure> open(const std::string& path, const std::string& format) {
+    if (auto failure = folder_.open(path)) return failure;
+    if (format == "npy") writer_ = std::make_unique<NpySink>(folder_);
+    if (format == "tar") writer_ = std::make_unique<TarSink>(folder_);
+    if (format == "jsonl") writer_ = std::make_unique<JsonlSink>(folder_);
+    return std::nullopt;
+  }
+  std::optional<Failure> write(const Record& record) override { return writer_->write(record); }
+  std::optional<Failure> close() override {
+    if (auto failure = writer_->close()) return failure;
+    return folder_.commit();
+  }
+
+ private:
+  StagedFolder folder_;
+  std::unique_ptr<Sink> writer_;
+};
+
+}  // namespace
+
+std::unique_ptr<Sink> make_folder_sink(const std::string& folder, const std::string& format, Failure& failure) {
+  auto sink = std::make_unique<FolderSink>();
+  if (auto problem = sink->open(folder, format)) {
+    failure = *problem;
+    return nullptr;
+  }
+  return sink;
+}
+
+}  // namespace zephon

@@ -1,0 +1,19 @@
+#pragma once
+// Writers of `--out DIR`. The folder appears when the run has ended well.
+//
+// npy:   RECORD.FIELD.npy per numeric field; fields of strings as RECORD.FIELD.json (bytes in base64).
+// tar:   the same members in one records.tar, in order (what WebDataset readers expect).
+// jsonl: records.jsonl, one object a record; NaN and infinities as strings, bytes in base64.
+// RECORD is the ordinal with at least eight digits, so names sort in order.
+
+#include <memory>
+#include <string>
+
+#include "zephonc/sinks/record.h"
+
+namespace zephon {
+
+/// `format` is npy, tar or jsonl. Null and `failure` set where the folder cannot be made.
+std::unique_ptr<Sink> make_folder_sink(const std::string& folder, const std::string& format, Failure& failure);
+
+}  // namespace zephon

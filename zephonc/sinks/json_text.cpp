@@ -1,0 +1,106 @@
+#include "zephonc/sinks/json_text.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+#include <iterator>
+
+#include "frontend/diag/diagnostic.h"
+
+namespace zephon {
+namespace {
+
+void append_base64(std::string& out, std::string_view bytes) {
+  static constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  out += '"';
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    uint32_t word = 0;
+    for (size_t k = 0; k < 3; ++k) word = word << 8 | (i + k < bytes.size() ? static_cast<uint8_t>(bytes[i + k]) : 0);
+    for (size_t k = 0; k < 4; ++k) out += i + k <= bytes.size() ? kDigits[word >> (18 - 6 * k) & 63] : '=';
+  }
+  out += '"';
+}
+
+template <class T>
+T load(const RecordField& field, int64_t i) {
+  T value;
+  std::memcpy(&value, static_cast<const char*>(field.data) + static_cast<size_t>(i) * sizeof(T), sizeof(T));
+  return value;
+}
+
+template <class F>
+void append_float(std::string& out, F value) {
+  if (std::isnan(value)) {
+    out += "\"NaN\"";
+  } else if (std::isinf(value)) {
+    out += value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
+  } else {
+    fmt::format_to(std::back_inserter(out), "{}", value);
+  }
+}
+
+void append_element(std::string& out, const RecordField& field, int64_t i) {
+  auto integer = [&](auto value) { fmt::format_to(std::back_inserter(out), "{}", value); };
+  switch (field.elem) {
+    case Elem::Bool: out += load<uint8_t>(field, i) != 0 ? "true" : "false"; return;
+    case Elem::U8: return integer(static_cast<int>(load<uint8_t>(field, i)));
+    case Elem::U16: return integer(load<uint16_t>(field, i));
+    case Elem::I8: return integer(static_cast<int>(load<int8_t>(field, i)));
+    case Elem::I16: return integer(load<int16_t>(field, i));
+    case Elem::I32: return integer(load<int32_t>(field, i));
+    case Elem::I64: return integer(load<int64_t>(field, i));
+    case Elem::F16: return append_float(out, f16_to_double(load<uint16_t>(field, i)));
+    case Elem::BF16: return append_float(out, bf16_to_double(load<uint16_t>(field, i)));
+    case Elem::F32: return append_float(out, load<float>(field, i));
+    case Elem::F64: return append_float(out, load<double>(field, i));
+    case Elem::Bytes: return append_base64(out, field.strings()[i].view());
+    case Elem::Str:
+    case Elem::Path: return append_json_string(out, field.strings()[i].view());
+  }
+}
+
+void append_dim(std::string& out, const RecordField& field, size_t dim, int64_t& next) {
+  if (dim == field.shape.size()) return append_element(out, field, next++);
+  out += '[';
+  for (int64_t i = 0; i < field.shape[dim]; ++i) {
+    if (i > 0) out += ", ";
+    append_dim(out, field, dim + 1, next);
+  }
+  out += ']';
+}
+
+}  // namespace
+
+void append_json_string(std::string& out, std::string_view text) {
+  out += '"';
+  while (!text.empty()) {
+    size_t good = find_invalid_utf8(text).value_or(text.size());
+    for (char c : text.substr(0, good)) {
+      switch (c) {
+        case '"': out += "\\\""; break;
+        case '\\': out += "\\\\"; break;
+        case '\n': out += "\\n"; break;
+        case '\r': out += "\\r"; break;
+        case '\t': out += "\\t"; break;
+        default:
+          if (static_cast<unsigned char>(c) < 0x20) {
+            fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<int>(c));
+          } else {
+            out += c;
+          }
+      }
+    }
+    if (good == text.size()) break;
+    out += "\\ufffd";
+    text.remove_prefix(good + 1);
+  }
+  out += '"';
+}
+
+void append_json(std::string& out, const RecordField& field) {
+  int64_t next = 0;
+  append_dim(out, field, 0, next);
+}
+
+}  // namespace zephon

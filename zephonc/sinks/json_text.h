@@ -1,0 +1,16 @@
+#pragma once
+// Fields as JSON text, written straight into a line: a record can be large, and no tree of it is ever built.
+
+#include <string>
+#include <string_view>
+
+#include "zephonc/sinks/record.h"
+
+namespace zephon {
+
+/// Quoted; bytes that are not UTF-8 become U+FFFD.
+void append_json_string(std::string& out, std::string_view text);
+/// Nested arrays; floats in their shortest form that reads back, NaN and infinities as strings, `bytes` in base64.
+void append_json(std::string& out, const RecordField& field);
+
+}  // namespace zephon

@@ -1,0 +1,49 @@
+#pragma once
+// What a run delivers, one at a time, as the sinks see it: a sample, or a batch of them.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "graph/identity.h"
+#include "graph/value.h"
+
+namespace zephon {
+
+/// One column: elements in C order, little-endian; string kinds point to StringRef. NaNs are canonical.
+struct RecordField {
+  std::string name;
+  Elem elem = Elem::I64;
+  std::vector<int64_t> shape;  ///< of a batch: the number of members first
+  const void* data = nullptr;
+
+  int64_t count() const {
+    int64_t n = 1;
+    for (int64_t extent : shape) n *= extent;
+    return n;
+  }
+  size_t byte_size() const { return static_cast<size_t>(count()) * elem_size(elem); }
+  const StringRef* strings() const { return static_cast<const StringRef*>(data); }
+};
+
+struct Record {
+  uint64_t ordinal = 0;             ///< in the whole run, counted over all ranks and through resuming
+  bool batched = false;             ///< every shape starts with the number of members
+  std::vector<RecordField> fields;  ///< in byte order of their names
+  std::vector<SampleId> members;    ///< identities: one for a sample
+};
+
+/// Takes records in order. Destroyed before close(), it leaves nothing that looks complete.
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  virtual std::optional<Failure> write(const Record& record) = 0;
+  virtual std::optional<Failure> close() = 0;
+};
+
+/// The one NaN of delivered data: quiet, positive, no payload. Writes a corrected copy into `scratch` and points `field` to it
+/// where an element is another NaN; otherwise costs one pass of reading.
+void make_nans_canonical(RecordField& field, std::vector<uint8_t>& scratch);
+
+}  // namespace zephon

@@ -1,0 +1,145 @@
+#include "zephonc/sinks/staged.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+namespace zephon {
+namespace {
+
+constexpr size_t kBuffer = 1 << 18;
+
+std::string temporary_name(const std::string& path) { return fmt::format("{}.partial-{}", path, getpid()); }
+
+std::string without_trailing_slashes(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+}  // namespace
+
+Failure write_failure(const std::string& path, int error_number) {
+  std::string why = std::strerror(error_number);
+  if (!why.empty() && why[0] >= 'A' && why[0] <= 'Z') why[0] = static_cast<char>(why[0] - 'A' + 'a');
+  return {"R0501", fmt::format("cannot write `{}`: {}", path, why), {}};
+}
+
+FileWriter::~FileWriter() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+std::optional<Failure> FileWriter::open(const std::string& path, const std::string& shown) {
+  path_ = shown;
+  failure_.reset();
+  buffer_.clear();
+  fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd_ < 0) failure_ = write_failure(shown, errno);
+  return failure_;
+}
+
+std::optional<Failure> FileWriter::flush() {
+  const char* at = buffer_.data();
+  size_t left = buffer_.size();
+  while (left > 0 && !failure_) {
+    ssize_t n = ::write(fd_, at, left);
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      failure_ = write_failure(path_, errno);
+    } else {
+      at += n;
+      left -= static_cast<size_t>(n);
+    }
+  }
+  buffer_.clear();
+  return failure_;
+}
+
+std::optional<Failure> FileWriter::write(const void* data, size_t size) {
+  const char* at = static_cast<const char*>(data);
+  while (size > 0 && !failure_) {
+    size_t part = std::min(size, kBuffer);
+    buffer_.append(at, part);
+    at += part;
+    size -= part;
+    if (buffer_.size() >= kBuffer) flush();
+  }
+  return failure_;
+}
+
+std::optional<Failure> FileWriter::close(bool sync) {
+  if (fd_ < 0) return failure_;
+  flush();
+  if (sync && !failure_ && fsync(fd_) != 0 && errno != EINVAL && errno != ENOTSUP) {
+    failure_ = write_failure(path_, errno);
+  }
+  if (::close(std::exchange(fd_, -1)) != 0 && !failure_) failure_ = write_failure(path_, errno);
+  return failure_;
+}
+
+StagedFile::~StagedFile() {
+  if (!temporary_.empty() && !direct_) unlink(temporary_.c_str());
+}
+
+std::optional<Failure> StagedFile::open(const std::string& path) {
+  path_ = path;
+  struct stat info {};
+  direct_ = stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+  temporary_ = direct_ ? path : temporary_name(path);
+  if (S_ISDIR(info.st_mode)) {
+    temporary_.clear();
+    return write_failure(path, EISDIR);
+  }
+  std::optional<Failure> failure = writer_.open(temporary_, path);
+  if (failure) temporary_.clear();
+  return failure;
+}
+
+std::optional<Failure> StagedFile::commit() {
+  if (auto failure = writer_.close(!direct_)) return failure;
+  if (direct_) return std::nullopt;
+  if (rename(temporary_.c_str(), path_.c_str()) != 0) return write_failure(path_, errno);
+  temporary_.clear();
+  return std::nullopt;
+}
+
+std::optional<Failure> write_file_atomically(const std::string& path, std::string_view text) {
+  StagedFile file;
+  if (auto failure = file.open(path)) return failure;
+  if (auto failure = file.write(text)) return failure;
+  return file.commit();
+}
+
+StagedFolder::~StagedFolder() {
+  std::error_code ignored;
+  if (!temporary_.empty()) std::filesystem::remove_all(temporary_, ignored);
+}
+
+std::optional<Failure> StagedFolder::open(const std::string& path) {
+  path_ = without_trailing_slashes(path);
+  std::error_code error;
+  if (std::filesystem::exists(path_, error)) {
+    if (!std::filesystem::is_directory(path_, error)) return write_failure(path_, ENOTDIR);
+    if (!std::filesystem::is_empty(path_, error)) {
+      return Failure{"R0502", fmt::format("`{}` exists and is not empty", path_), {}};
+    }
+  }
+  std::string temporary = temporary_name(path_);
+  std::filesystem::remove_all(temporary, error);
+  if (mkdir(temporary.c_str(), 0777) != 0) return write_failure(path_, errno);
+  temporary_ = std::move(temporary);
+  return std::nullopt;
+}
+
+std::optional<Failure> StagedFolder::commit() {
+  if (rename(temporary_.c_str(), path_.c_str()) != 0) return write_failure(path_, errno);
+  temporary_.clear();
+  return std::nullopt;
+}
+
+}  // namespace zephon
