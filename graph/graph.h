@@ -134,5 +134,7 @@ struct TextOptions {
 };
 std::string to_text(const Graph& graph, const TextOptions& options = {});
 std::string to_text(const Graph& graph, ExprId expr);
+/// One node, without its inputs.
+std::string to_text(const Graph& graph, NodeId node);
 
 }  // namespace zephon

@@ -146,6 +146,7 @@ class TreePrinter {
 }  // namespace
 
 std::string to_text(const Graph& graph, ExprId expr) { return expr_text(graph, expr); }
+std::string to_text(const Graph& graph, NodeId node) { return node_text(graph, graph.node(node)); }
 
 std::string to_text(const Graph& graph, const TextOptions& options) {
   if (!graph.output().valid()) return "(empty)\n";

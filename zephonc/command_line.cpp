@@ -1,6 +1,7 @@
 #include "zephonc/command_line.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -23,7 +24,7 @@ class Help : public CLI::Formatter {
     return option->get_type_size() == 0 ? "" : " " + option->get_type_name();
   }
   std::string make_usage(const CLI::App* app, std::string name) const override {
-    std::string text = "usage: " + name;
+    std::string text = "\nusage: " + name;
     if (!app->get_subcommands({}).empty()) return text + " COMMAND [ARGUMENT...]\n";
     for (const CLI::Option* option : app->get_options({})) {
       if (!option->get_positional()) continue;
@@ -34,6 +35,25 @@ class Help : public CLI::Formatter {
   }
   std::string make_positionals(const CLI::App*) const override { return {}; }
 };
+
+CLI::Validator at_least(double least) {
+  auto check = [least](const std::string& word) {
+    double value = 0;
+    bool good = CLI::detail::lexical_cast(word, value) && value >= least;
+    return good ? std::string() : fmt::format("needs a number of at least {}, not `{}`", least, word);
+  };
+  return CLI::Validator(check, "");
+}
+
+CLI::Validator one_of(std::vector<std::string> names) {
+  auto check = [names](const std::string& word) {
+    for (const std::string& name : names) {
+      if (name == word) return std::string();
+    }
+    return fmt::format("is one of {}, not `{}`", fmt::join(names, ", "), word);
+  };
+  return CLI::Validator(check, "");
+}
 
 std::vector<std::pair<std::string, std::string>> pairs(const std::vector<std::string>& texts, const char* form) {
   std::vector<std::pair<std::string, std::string>> out;
@@ -53,54 +73,66 @@ class Parser {
   explicit Parser(Options& options) : o_(options), app_("Zephon: pipelines of training data, compiled.", "zephonc") {
     app_.formatter(std::make_shared<Help>());
     app_.set_help_flag("-h,--help", "this text");
-    app_.set_version_flag("--version", [] { return std::string("zephonc " ZEPHON_VERSION); }, "the version");
+    app_.set_version_flag(
+        "--version", [] { return std::string("zephonc " ZEPHON_VERSION); }, "the version");
     app_.require_subcommand(1);
-    app_.footer("`zephonc COMMAND --help` tells more. Exit codes: 0; 1 the program is wrong; 2 the data or the machine\n"
-                "failed while running; 64 usage; 70 our bug.");
+    app_.footer(
+        "`zephonc COMMAND --help` tells more. Exit codes: 0; 1 the program is wrong; 2 the data or the machine\n"
+        "failed while running; 64 usage; 70 our bug.");
 
     CLI::App* run = program("run", "run a pipeline");
     engine(run);
     samples(run);
     run->add_option("--out", o_.out, "write what is delivered into a new folder")->type_name("DIR");
     run->add_option("--format", o_.format, "of --out: npy (default), tar or jsonl")
-        ->type_name("FORMAT")->check(CLI::IsMember({"npy", "tar", "jsonl"}));
+        ->type_name("FORMAT")
+        ->check(one_of({"npy", "tar", "jsonl"}));
     run->add_option("--sheet", o_.sheet, "one picture of the first pictures delivered")->type_name("FILE.png");
     run->add_flag("--digest", o_.digest, "print one XXH3-128 over everything delivered, in order");
     run->add_option("--manifest", o_.manifest, "write the digest and the members of every record")->type_name("FILE");
-    run->add_flag("--json", o_.json, "print one JSON object with the figures of the run (and the digest with --digest)");
+    run->add_flag("--json", o_.json,
+                  "print one JSON object with the figures of the run (and the digest with --digest)");
     run->add_flag("--stats", o_.stats, "print a table of the operators");
     run->add_option("--trace", o_.trace, "write a timeline that Perfetto opens")->type_name("FILE");
     run->add_option("--progress", o_.progress, "auto (on a terminal), always or never")
-        ->type_name("WHEN")->check(CLI::IsMember({"auto", "always", "never"}));
+        ->type_name("WHEN")
+        ->check(one_of({"auto", "always", "never"}));
     run->add_option("--save-state", o_.save_state, "write where the run stopped")->type_name("FILE");
     run->add_option("--resume", o_.resume, "go on from there")->type_name("FILE");
-    run->add_option("--rank", o_.rank, "deliver the batches of this rank")->type_name("R")->check(CLI::NonNegativeNumber);
-    run->add_option("--world-size", o_.world_size, "of so many ranks")->type_name("W")->check(CLI::PositiveNumber);
+    run->add_option("--rank", o_.rank, "deliver the batches of this rank")->type_name("R")->check(at_least(0));
+    run->add_option("--world-size", o_.world_size, "of so many ranks")->type_name("W")->check(at_least(1));
     run->add_option("--stall-timeout", o_.stall_timeout, "end a run that delivers nothing for so many seconds")
-        ->type_name("S")->check(CLI::NonNegativeNumber);
+        ->type_name("S")
+        ->check(at_least(0));
 
     program("check", "parse and type-check; the type of every field after every step");
 
     CLI::App* plan = program("plan", "what the compiler makes of a pipeline, before and after");
     engine(plan);
     plan->add_option("--stage", o_.stage, "source, typed, optimized or physical (default)")
-        ->type_name("STAGE")->check(CLI::IsMember({"source", "typed", "optimized", "physical"}));
+        ->type_name("STAGE")
+        ->check(one_of({"source", "typed", "optimized", "physical"}));
     plan->add_option("--format", o_.format, "text (default), dot, svg or json")
-        ->type_name("FORMAT")->check(CLI::IsMember({"text", "dot", "svg", "json"}));
+        ->type_name("FORMAT")
+        ->check(one_of({"text", "dot", "svg", "json"}));
     plan->add_flag("--steps", o_.steps, "one diff per applied rule");
-    plan->add_option("--why", o_.why, "where a rule was applied, and which guard refused it elsewhere")->type_name("RULE[@LINE]");
+    plan->add_option("--why", o_.why, "where a rule was applied, and which guard refused it elsewhere")
+        ->type_name("RULE[@LINE]");
 
     CLI::App* show = program("show", "one sample: fields, shapes, statistics, draws, verdicts");
-    CLI::Option* index = show->add_option("--index", o_.index, "the sample at this place of the output (default 0)")->type_name("N");
+    CLI::Option* index = show->add_option("--index", o_.index, "the sample at this place of the output (default 0)")
+                             ->type_name("N")
+                             ->check(at_least(0));
     show->add_option("--id", o_.id, "the sample of this identity")->type_name("ID")->excludes(index);
     show->add_option("--at", o_.at, "after this step: its number, line (`@12`) or operator")->type_name("STEP");
     show->add_option("--png", o_.png, "write its pictures into a folder")->type_name("DIR");
-    show->add_option("--epoch", o_.epoch, "of this epoch")->type_name("N");
+    show->add_option("--epoch", o_.epoch, "of this epoch")->type_name("N")->check(at_least(0));
 
     CLI::App* ir = program("ir", "what was compiled: loop nest, LLVM IR and assembly of each kernel");
     engine(ir);
 
-    CLI::App* verify = program("verify", "run the program as written and its plan over the same samples; compare every field");
+    CLI::App* verify =
+        program("verify", "run the program as written and its plan over the same samples; compare every field");
     engine(verify);
     samples(verify);
 
@@ -117,11 +149,12 @@ class Parser {
       o_.knobs = pairs(knobs_, "STEP.KNOB=VALUE");
       if (o_.format.empty()) o_.format = o_.command == "run" ? "npy" : "text";
       if (o_.rank >= o_.world_size) {
-        throw CLI::ValidationError(fmt::format("--rank {} needs a --world-size above it, not {}", o_.rank, o_.world_size));
+        throw CLI::ValidationError(
+            fmt::format("--rank {} needs a --world-size above it, not {}", o_.rank, o_.world_size));
       }
       return std::nullopt;
     } catch (const CLI::CallForHelp&) {
-      return print(chosen()->help(chosen() == &app_ ? "zephonc" : "zephonc " + chosen()->get_name()));
+      return print(chosen()->help(chosen() == &app_ ? "" : "zephonc"));
     } catch (const CLI::CallForVersion&) {
       return print("zephonc " ZEPHON_VERSION "\n");
     } catch (const CLI::ExtrasError&) {
@@ -147,26 +180,38 @@ class Parser {
     return sub;
   }
   void reference(const std::string& name, const std::string& summary, const std::string& what, bool required) {
-    command(name, summary)->add_option(what, o_.name)->required(required)->type_name("");
+    CLI::App* sub = command(name, summary);
+    sub->add_option(what, o_.name)->required(required)->type_name("");
+    if (!required) sub->add_flag("--markdown", o_.markdown, "the whole reference page");
   }
   void samples(CLI::App* sub) {
-    sub->add_option("--epochs", o_.epochs, "how often to go through the data")->type_name("N")->check(CLI::PositiveNumber);
-    sub->add_option("--take", o_.take, "stop after so many records (batches where the program batches)")->type_name("N");
+    sub->add_option("--epochs", o_.epochs, "how often to go through the data")->type_name("N")->check(at_least(1));
+    sub->add_option("--take", o_.take, "stop after so many records (batches where the program batches)")
+        ->type_name("N")
+        ->check(at_least(0));
   }
   void engine(CLI::App* sub) {
     sub->add_option("--threads", o_.threads, "a limit (default: the cores that the machine and its cgroup give)")
-        ->type_name("N")->check(CLI::PositiveNumber);
-    sub->add_option("--memory", o_.memory, "a limit for what is in flight, such as 256M")->type_name("SIZE")
-        ->transform(CLI::AsSizeValue(false));
+        ->type_name("N")
+        ->check(at_least(1));
+    sub->add_option("--memory", o_.memory, "a limit for what is in flight, such as 256M")
+        ->type_name("SIZE")
+        ->transform(CLI::AsSizeValue(false).description(""));
     sub->add_option("--chunk", o_.chunk, "samples that move together (default: the planner decides)")
-        ->type_name("N")->check(CLI::PositiveNumber);
-    sub->add_option("--set", knobs_, "a knob of one step: parallelism or buffer")->type_name("STEP.KNOB=V")
+        ->type_name("N")
+        ->check(at_least(1));
+    sub->add_option("--set", knobs_, "a knob of one step: parallelism or buffer")
+        ->type_name("STEP.KNOB=V")
         ->allow_extra_args(false);
     sub->add_flag("--no-optimize", o_.no_optimize, "no rewrite rules");
     if (sub->get_name() == "run") sub->add_flag("--reference", o_.reference, "run by the reference interpreter");
-    sub->add_option("--disable", o_.disable, "rewrite rules not to use")->type_name("RULE,...")->delimiter(',')
+    sub->add_option("--disable", o_.disable, "rewrite rules not to use")
+        ->type_name("RULE,...")
+        ->delimiter(',')
         ->allow_extra_args(false);
-    sub->add_option("--allow", o_.allow, "relaxations to permit")->type_name("NAME,...")->delimiter(',')
+    sub->add_option("--allow", o_.allow, "relaxations to permit")
+        ->type_name("NAME,...")
+        ->delimiter(',')
         ->allow_extra_args(false);
     if (sub->get_name() == "plan") return;
     sub->add_option("--plan", o_.plan, "replay a plan")->type_name("FILE");

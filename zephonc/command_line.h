@@ -21,21 +21,22 @@ enum Exit : int {
 
 struct Options {
   std::string command;
-  std::string file;                                          ///< as typed
-  std::vector<std::pair<std::string, std::string>> params;   ///< param=value
-  std::string name;                                          ///< ops, rules, explain
+  std::string file;                                         ///< as typed
+  std::vector<std::pair<std::string, std::string>> params;  ///< param=value
+  std::string name;                                         ///< ops, rules, explain
+  bool markdown = false;                                    ///< ops, rules: the whole reference page
 
   uint64_t epochs = 1;
   std::optional<uint64_t> take;
-  int threads = 0;                                           ///< 0: what the machine and its cgroup give
-  size_t memory = 0;                                         ///< bytes; 0: half of what the machine and its cgroup give
-  int64_t chunk = 0;                                         ///< 0: the planner decides
-  std::vector<std::pair<std::string, std::string>> knobs;    ///< STEP.KNOB, value
+  int threads = 0;                                         ///< 0: what the machine and its cgroup give
+  size_t memory = 0;                                       ///< bytes; 0: half of what the machine and its cgroup give
+  int64_t chunk = 0;                                       ///< 0: the planner decides
+  std::vector<std::pair<std::string, std::string>> knobs;  ///< STEP.KNOB, value
   std::string out, format;
   bool digest = false, json = false, stats = false;
   std::string manifest, trace, sheet, progress = "auto", save_state, resume;
   int rank = 0, world_size = 1;
-  double stall_timeout = 0;                                  ///< seconds; 0: off
+  double stall_timeout = 0;  ///< seconds; 0: off
   bool no_optimize = false, reference = false;
   std::vector<std::string> disable, allow;
   std::string plan, costs;
@@ -49,8 +50,8 @@ struct Options {
   uint64_t epoch = 0;
 };
 
-/// Reads the command line. An exit code instead where nothing is to be run: help and version are printed to standard output, a
-/// usage error to standard error.
+/// Reads the command line. An exit code instead where nothing is to be run: help and version are printed to standard
+/// output, a usage error to standard error.
 std::optional<int> parse_command_line(int argc, const char* const* argv, Options& options);
 
 }  // namespace zephon

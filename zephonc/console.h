@@ -7,7 +7,8 @@
 
 namespace zephon {
 
-/// Writes to standard output, all of it. Returns an exit code: 0, or 2 after saying why it could not (closed pipe, full disk).
+/// Writes to standard output, all of it. Returns an exit code: 0, or 2 after saying why it could not (closed pipe, full
+/// disk).
 int print(std::string_view text);
 /// Writes a line to standard error.
 void say(std::string_view line);

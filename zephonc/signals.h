@@ -1,5 +1,6 @@
 #pragma once
-// Signals during a run: asked to stop (Ctrl-C, SIGTERM, SIGHUP), asked for a status (SIGQUIT). Polled by the watcher of a run.
+// Signals during a run: asked to stop (Ctrl-C, SIGTERM, SIGHUP), asked for a status (SIGQUIT). Polled by the watcher of
+// a run.
 
 namespace zephon {
 

@@ -1,11 +1,11 @@
 #pragma once
 // The digest of a run: depends on the delivered data and its order, and on nothing else.
 //
-// digest of a record = XXH3-128 of: number of fields; then per field, in byte order of the names: length and bytes of the name,
-// length and bytes of the element type's name, rank, extents, elements (little-endian; a string is its length and its bytes).
-// Every number is 64 bits, little-endian.
-// digest of a run = XXH3-128 of the records' digests (16 bytes each, canonical big-endian form), in order of delivery. So
-// the digest of the whole follows from the manifests of its parts: ranks, or a run and its continuation.
+// digest of a record = XXH3-128 of: number of fields; then per field, in byte order of the names: length and bytes of
+// the name, length and bytes of the element type's name, rank, extents, elements (little-endian; a string is its length
+// and its bytes). Every number is 64 bits, little-endian. digest of a run = XXH3-128 of the records' digests (16 bytes
+// each, canonical big-endian form), in order of delivery. So the digest of the whole follows from the manifests of its
+// parts: ranks, or a run and its continuation.
 
 #include <array>
 #include <memory>

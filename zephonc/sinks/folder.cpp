@@ -14,18 +14,30 @@ namespace {
 /// NumPy's name of an element type; bf16 as ml_dtypes stores it.
 std::string_view npy_descr(Elem elem) {
   switch (elem) {
-    case Elem::Bool: return "|b1";
-    case Elem::U8: return "|u1";
-    case Elem::I8: return "|i1";
-    case Elem::U16: return "<u2";
-    case Elem::I16: return "<i2";
-    case Elem::I32: return "<i4";
-    case Elem::I64: return "<i8";
-    case Elem::F16: return "<f2";
-    case Elem::BF16: return "<V2";
-    case Elem::F32: return "<f4";
-    case Elem::F64: return "<f8";
-    default: return "";
+    case Elem::Bool:
+      return "|b1";
+    case Elem::U8:
+      return "|u1";
+    case Elem::I8:
+      return "|i1";
+    case Elem::U16:
+      return "<u2";
+    case Elem::I16:
+      return "<i2";
+    case Elem::I32:
+      return "<i4";
+    case Elem::I64:
+      return "<i8";
+    case Elem::F16:
+      return "<f2";
+    case Elem::BF16:
+      return "<V2";
+    case Elem::F32:
+      return "<f4";
+    case Elem::F64:
+      return "<f8";
+    default:
+      return "";
   }
 }
 

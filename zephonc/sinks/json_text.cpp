@@ -43,20 +43,34 @@ void append_float(std::string& out, F value) {
 void append_element(std::string& out, const RecordField& field, int64_t i) {
   auto integer = [&](auto value) { fmt::format_to(std::back_inserter(out), "{}", value); };
   switch (field.elem) {
-    case Elem::Bool: out += load<uint8_t>(field, i) != 0 ? "true" : "false"; return;
-    case Elem::U8: return integer(static_cast<int>(load<uint8_t>(field, i)));
-    case Elem::U16: return integer(load<uint16_t>(field, i));
-    case Elem::I8: return integer(static_cast<int>(load<int8_t>(field, i)));
-    case Elem::I16: return integer(load<int16_t>(field, i));
-    case Elem::I32: return integer(load<int32_t>(field, i));
-    case Elem::I64: return integer(load<int64_t>(field, i));
-    case Elem::F16: return append_float(out, f16_to_double(load<uint16_t>(field, i)));
-    case Elem::BF16: return append_float(out, bf16_to_double(load<uint16_t>(field, i)));
-    case Elem::F32: return append_float(out, load<float>(field, i));
-    case Elem::F64: return append_float(out, load<double>(field, i));
-    case Elem::Bytes: return append_base64(out, field.strings()[i].view());
+    case Elem::Bool:
+      out += load<uint8_t>(field, i) != 0 ? "true" : "false";
+      return;
+    case Elem::U8:
+      return integer(static_cast<int>(load<uint8_t>(field, i)));
+    case Elem::U16:
+      return integer(load<uint16_t>(field, i));
+    case Elem::I8:
+      return integer(static_cast<int>(load<int8_t>(field, i)));
+    case Elem::I16:
+      return integer(load<int16_t>(field, i));
+    case Elem::I32:
+      return integer(load<int32_t>(field, i));
+    case Elem::I64:
+      return integer(load<int64_t>(field, i));
+    case Elem::F16:
+      return append_float(out, f16_to_double(load<uint16_t>(field, i)));
+    case Elem::BF16:
+      return append_float(out, bf16_to_double(load<uint16_t>(field, i)));
+    case Elem::F32:
+      return append_float(out, load<float>(field, i));
+    case Elem::F64:
+      return append_float(out, load<double>(field, i));
+    case Elem::Bytes:
+      return append_base64(out, field.strings()[i].view());
     case Elem::Str:
-    case Elem::Path: return append_json_string(out, field.strings()[i].view());
+    case Elem::Path:
+      return append_json_string(out, field.strings()[i].view());
   }
 }
 
@@ -78,11 +92,21 @@ void append_json_string(std::string& out, std::string_view text) {
     size_t good = find_invalid_utf8(text).value_or(text.size());
     for (char c : text.substr(0, good)) {
       switch (c) {
-        case '"': out += "\\\""; break;
-        case '\\': out += "\\\\"; break;
-        case '\n': out += "\\n"; break;
-        case '\r': out += "\\r"; break;
-        case '\t': out += "\\t"; break;
+        case '"':
+          out += "\\\"";
+          break;
+        case '\\':
+          out += "\\\\";
+          break;
+        case '\n':
+          out += "\\n";
+          break;
+        case '\r':
+          out += "\\r";
+          break;
+        case '\t':
+          out += "\\t";
+          break;
         default:
           if (static_cast<unsigned char>(c) < 0x20) {
             fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<int>(c));

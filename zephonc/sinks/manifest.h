@@ -9,7 +9,8 @@
 
 namespace zephon {
 
-/// `head` is the text of a JSON object with what is known before the run. Null and `failure` set where the file cannot be made.
+/// `head` is the text of a JSON object with what is known before the run. Null and `failure` set where the file cannot
+/// be made.
 std::unique_ptr<Sink> make_manifest_sink(const std::string& path, const std::string& head, Failure& failure);
 
 }  // namespace zephon

@@ -24,11 +24,16 @@ void fix(RecordField& field, std::vector<uint8_t>& scratch, Bits infinity, Bits 
 
 void make_nans_canonical(RecordField& field, std::vector<uint8_t>& scratch) {
   switch (field.elem) {
-    case Elem::F16: return fix<uint16_t>(field, scratch, 0x7c00, 0x7e00);
-    case Elem::BF16: return fix<uint16_t>(field, scratch, 0x7f80, 0x7fc0);
-    case Elem::F32: return fix<uint32_t>(field, scratch, 0x7f800000, 0x7fc00000);
-    case Elem::F64: return fix<uint64_t>(field, scratch, 0x7ff0000000000000, 0x7ff8000000000000);
-    default: return;
+    case Elem::F16:
+      return fix<uint16_t>(field, scratch, 0x7c00, 0x7e00);
+    case Elem::BF16:
+      return fix<uint16_t>(field, scratch, 0x7f80, 0x7fc0);
+    case Elem::F32:
+      return fix<uint32_t>(field, scratch, 0x7f800000, 0x7fc00000);
+    case Elem::F64:
+      return fix<uint64_t>(field, scratch, 0x7ff0000000000000, 0x7ff8000000000000);
+    default:
+      return;
   }
 }
 

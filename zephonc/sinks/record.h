@@ -42,8 +42,8 @@ class Sink {
   virtual std::optional<Failure> close() = 0;
 };
 
-/// The one NaN of delivered data: quiet, positive, no payload. Writes a corrected copy into `scratch` and points `field` to it
-/// where an element is another NaN; otherwise costs one pass of reading.
+/// The one NaN of delivered data: quiet, positive, no payload. Writes a corrected copy into `scratch` and points
+/// `field` to it where an element is another NaN; otherwise costs one pass of reading.
 void make_nans_canonical(RecordField& field, std::vector<uint8_t>& scratch);
 
 }  // namespace zephon

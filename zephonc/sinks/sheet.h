@@ -1,7 +1,7 @@
 #pragma once
 // Pictures for people: one PNG per picture (`show --png`), or a contact sheet of what a run delivered (`--sheet`).
-// A picture is u8 [h, w], [h, w, 1] or [h, w, 3], or a float [1, h, w] or [3, h, w], which is scaled from its own minimum and
-// maximum to 0 .. 255.
+// A picture is u8 [h, w], [h, w, 1] or [h, w, 3], or a float [1, h, w] or [3, h, w], which is scaled from its own
+// minimum and maximum to 0 .. 255.
 
 #include <memory>
 #include <string>

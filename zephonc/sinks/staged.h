@@ -1,6 +1,6 @@
 #pragma once
-// Files and folders that appear under their name only when they are complete: what is written goes to a neighbour with a
-// temporary name, and a rename makes it the real thing. Killed at any moment, nothing that looks whole is left.
+// Files and folders that appear under their name only when they are complete: what is written goes to a neighbour with
+// a temporary name, and a rename makes it the real thing. Killed at any moment, nothing that looks whole is left.
 
 #include <sys/types.h>
 

@@ -1,0 +1,380 @@
+#include "zephonc/plan_view.h"
+
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "graph/op_def.h"
+#include "zephonc/console.h"
+
+extern char** environ;
+
+namespace zephon {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
+uint32_t line_of(const SourceMap& sources, const Span& span) {
+  return span.valid() ? sources.position(span.file, span.begin).line : 0;
+}
+
+std::string at_line(const SourceMap& sources, const Span& span) {
+  return span.valid() ? fmt::format("line {}", line_of(sources, span)) : "";
+}
+
+std::string lines_of(const SourceMap& sources, const std::vector<Span>& spans) {
+  std::string out;
+  uint32_t last = 0;
+  for (const Span& span : spans) {
+    uint32_t line = line_of(sources, span);
+    if (line == 0 || line == last) continue;
+    out += (out.empty() ? "line " : ", ") + std::to_string(line);
+    last = line;
+  }
+  return out;
+}
+
+std::string_view kind_name(PlanNode::Kind kind) {
+  switch (kind) {
+    case PlanNode::Kind::Source:
+      return "source";
+    case PlanNode::Kind::Compute:
+      return "compute";
+    case PlanNode::Kind::Serial:
+      return "serial";
+    case PlanNode::Kind::Ordered:
+      return "ordered";
+    case PlanNode::Kind::Repeat:
+      return "repeat";
+    case PlanNode::Kind::Batch:
+      return "batch";
+    case PlanNode::Kind::Unbatch:
+      return "unbatch";
+    case PlanNode::Kind::Deliver:
+      return "deliver";
+  }
+  return "";
+}
+
+std::string_view group_name(KernelGroup::Kind kind) {
+  switch (kind) {
+    case KernelGroup::Kind::Columnar:
+      return "compiled, columns";
+    case KernelGroup::Kind::PerSample:
+      return "compiled, per sample";
+    case KernelGroup::Kind::Native:
+      return "native";
+  }
+  return "";
+}
+
+/// "f32[3, 224, 224]" of each field, or the difference to the type before: what a step added or took away.
+std::string type_change(const StreamType& type, const StreamType* before) {
+  std::string out;
+  auto add = [&](const std::string& text) { out += (out.empty() ? "" : ", ") + text; };
+  for (const Field& field : type.fields) {
+    const Field* old = before != nullptr ? before->find(field.name) : nullptr;
+    if (old == nullptr || old->type != field.type) add(fmt::format("{}: {}", field.name, to_string(field.type)));
+  }
+  if (before != nullptr) {
+    for (const Field& field : before->fields) {
+      if (type.find(field.name) == nullptr) add("-" + field.name);
+    }
+  }
+  if (type.batch && (before == nullptr || !before->batch)) add(fmt::format("batch of {}", type.batch->size));
+  return out;
+}
+
+/// Pads by code points, so that columns meet on a terminal.
+std::string pad(const std::string& text, size_t width) {
+  size_t length = 0;
+  for (char c : text) length += (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  return length < width ? text + std::string(width - length, ' ') : text;
+}
+
+struct TextRow {
+  std::string left, middle, right;
+};
+
+std::string columns(const std::vector<TextRow>& rows) {
+  auto length = [](const std::string& text) {
+    size_t n = 0;
+    for (char c : text) n += (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+    return n;
+  };
+  size_t left = 0, middle = 0;
+  for (const TextRow& row : rows) {
+    if (length(row.left) <= 72) left = std::max(left, length(row.left));
+    if (length(row.middle) <= 48) middle = std::max(middle, length(row.middle));
+  }
+  std::string out;
+  for (const TextRow& row : rows) {
+    std::string line = pad(row.left, left) + "  " + pad(row.middle, middle) + "  " + row.right;
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += line + "\n";
+  }
+  return out;
+}
+
+std::string dot_escape(std::string_view text) {
+  std::string out;
+  for (char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (c == '\n') {
+      out += "\\l";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string dot_head(const std::string& title) {
+  return fmt::format(
+      "digraph zephon {{\n  label=\"{}\"; labelloc=t; rankdir=TB; fontname=\"sans-serif\";\n"
+      "  node [shape=box, style=\"rounded,filled\", fillcolor=\"#f4f6fa\", color=\"#8090b0\", fontname=\"monospace\", "
+      "fontsize=10];\n  edge [color=\"#8090b0\", fontname=\"monospace\", fontsize=9];\n",
+      dot_escape(title));
+}
+
+Json json_of(const Type& type) { return to_string(type); }
+
+Json json_of(const StreamType& type) {
+  Json fields = Json::object();
+  for (const Field& field : type.fields) fields[field.name] = json_of(field.type);
+  Json out{{"fields", fields}};
+  if (type.batch) out["batch"] = {{"size", type.batch->size}, {"drop_remainder", type.batch->drop_remainder}};
+  out["domain"] = type.domain == Domain::Indexed ? "indexed" : type.domain == Domain::Holes ? "holes" : "data";
+  return out;
+}
+
+/// What a stage does, one line a thing: kernels with the expressions they make, filters.
+std::vector<std::string> work_of(const Plan& plan, const PlanNode& node) {
+  std::vector<std::string> out;
+  for (const IndexStep& step : node.index) {
+    out.push_back(step.arm >= 0 ? fmt::format("index: arm {} of {}", step.arm, to_text(plan.graph, step.node))
+                                : fmt::format("index: {}", to_text(plan.graph, step.node)));
+  }
+  for (const ComputeStep& step : node.steps) {
+    if (step.kind == ComputeStep::Kind::Filter) {
+      out.push_back("filter " + to_text(plan.graph, step.predicate));
+      continue;
+    }
+    std::string roots;
+    for (ExprId root : step.group.roots) roots += (roots.empty() ? "" : "; ") + to_text(plan.graph, root);
+    out.push_back(fmt::format("{}: {}{}", group_name(step.group.kind), roots,
+                              step.est_ns > 0 ? fmt::format("  ~{}", human_seconds(step.est_ns * 1e-9)) : ""));
+  }
+  return out;
+}
+
+std::string cost_of(const PlanNode& node) {
+  std::string out;
+  auto add = [&](const std::string& text) { out += (out.empty() ? "" : ", ") + text; };
+  if (node.est_ns_per_row >= 1) add(fmt::format("~{} a row", human_seconds(node.est_ns_per_row * 1e-9)));
+  if (node.est_bytes_per_row >= 1) add(human_bytes(node.est_bytes_per_row) + " a row");
+  if (node.chunk_rows > 0) add(fmt::format("chunks of {}", node.chunk_rows));
+  if (node.concurrency > 0)
+    add(node.concurrency == 1 ? "in order" : fmt::format("at most {} at once", node.concurrency));
+  return out;
+}
+
+std::string outputs_of(const Plan& plan, const PlanNode& node) {
+  std::string out;
+  for (const OutputField& field : node.outputs) {
+    const Type* type = field.expr.valid() ? &plan.graph.expr(field.expr).type : nullptr;
+    out += (out.empty() ? "" : ", ") + field.name + (type != nullptr ? ": " + to_string(*type) : "");
+  }
+  return out;
+}
+
+std::string title_of(const Plan& plan, const PlanNode& node) {
+  if (!node.label.empty()) return fmt::format("{} {}", kind_name(node.kind), node.label);
+  if (node.node.valid()) return fmt::format("{} {}", kind_name(node.kind), to_text(plan.graph, node.node));
+  return std::string(kind_name(node.kind));
+}
+
+}  // namespace
+
+std::string graph_text(const Graph& graph, const SourceMap& sources) {
+  std::vector<TextRow> rows;
+  std::map<NodeId, int> number;
+  std::vector<NodeId> order = graph.topological();
+  NodeId previous;
+  for (NodeId id : order) {
+    const Node& node = graph.node(id);
+    number[id] = static_cast<int>(number.size()) + 1;
+    std::string inputs;
+    // A chain reads from top to bottom; only joins say where they come from.
+    if (node.inputs.size() > 1 || (node.inputs.size() == 1 && node.inputs[0] != previous)) {
+      for (NodeId input : node.inputs) inputs += (inputs.empty() ? "#" : ", #") + std::to_string(number[input]);
+      inputs = "(" + inputs + ") ";
+    }
+    const StreamType* before = node.inputs.size() == 1 ? &graph.node(node.inputs[0]).type : nullptr;
+    rows.push_back({fmt::format("#{:<3}{}{}", number[id], inputs, to_text(graph, id)), type_change(node.type, before),
+                    at_line(sources, node.origin)});
+    previous = id;
+  }
+  return columns(rows);
+}
+
+std::string graph_dot(const Graph& graph, const SourceMap& sources, const std::string& title) {
+  std::string out = dot_head(title);
+  for (NodeId id : graph.topological()) {
+    const Node& node = graph.node(id);
+    const StreamType* before = node.inputs.size() == 1 ? &graph.node(node.inputs[0]).type : nullptr;
+    std::string label = to_text(graph, id) + "\n";
+    std::string change = type_change(node.type, before), line = at_line(sources, node.origin);
+    if (!change.empty()) label += change + "\n";
+    if (!line.empty()) label += line + "\n";
+    out += fmt::format("  n{} [label=\"{}\"];\n", id.index, dot_escape(label));
+    for (NodeId input : node.inputs) out += fmt::format("  n{} -> n{};\n", input.index, id.index);
+  }
+  return out + "}\n";
+}
+
+std::string graph_json(const Graph& graph, const SourceMap& sources, const std::string& stage) {
+  Json nodes = Json::array();
+  for (NodeId id : graph.topological()) {
+    const Node& node = graph.node(id);
+    Json inputs = Json::array();
+    for (NodeId input : node.inputs) inputs.push_back(input.index);
+    nodes.push_back({{"id", id.index},
+                     {"op", node.op->name},
+                     {"text", to_text(graph, id)},
+                     {"inputs", inputs},
+                     {"type", json_of(node.type)},
+                     {"step", node.step},
+                     {"line", line_of(sources, node.origin)}});
+  }
+  return dump({{"stage", stage}, {"output", graph.output().index}, {"nodes", nodes}});
+}
+
+std::string plan_text(const Plan& plan, const SourceMap& sources) {
+  std::string out;
+  std::vector<TextRow> rows;
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    const PlanNode& node = plan.nodes[i];
+    std::string inputs;
+    bool chain = node.inputs.empty() || (node.inputs.size() == 1 && node.inputs[0].index + 1 == static_cast<int>(i));
+    if (!chain) {
+      for (PlanNodeId input : node.inputs) inputs += (inputs.empty() ? "#" : ", #") + std::to_string(input.index + 1);
+      inputs = "(" + inputs + ") ";
+    }
+    rows.push_back({fmt::format("#{:<3}{}{}", i + 1, inputs, title_of(plan, node)), cost_of(node),
+                    lines_of(sources, node.origins)});
+    for (const std::string& work : work_of(plan, node)) rows.push_back({"      " + work, "", ""});
+    std::string outputs = outputs_of(plan, node);
+    if (!outputs.empty()) rows.push_back({"      -> " + outputs, "", ""});
+  }
+  return columns(rows) +
+         fmt::format("least memory {}, plan {}\n", human_bytes(static_cast<double>(plan.least_memory)), plan.hash);
+}
+
+std::string plan_dot(const Plan& plan, const SourceMap& sources, const std::string& title) {
+  std::string out = dot_head(title);
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    const PlanNode& node = plan.nodes[i];
+    std::string label = title_of(plan, node) + "\n";
+    for (const std::string& work : work_of(plan, node)) label += "  " + work + "\n";
+    for (const std::string& text : {cost_of(node), lines_of(sources, node.origins)}) {
+      if (!text.empty()) label += text + "\n";
+    }
+    out += fmt::format("  n{} [label=\"{}\"];\n", i, dot_escape(label));
+    for (PlanNodeId input : node.inputs) {
+      out +=
+          fmt::format("  n{} -> n{} [label=\"{}\"];\n", input.index, i, dot_escape(outputs_of(plan, plan.at(input))));
+    }
+  }
+  return out + "}\n";
+}
+
+std::string plan_json(const Plan& plan, const SourceMap& sources) {
+  Json nodes = Json::array();
+  for (const PlanNode& node : plan.nodes) {
+    Json inputs = Json::array(), outputs = Json::object(), lines = Json::array();
+    for (PlanNodeId input : node.inputs) inputs.push_back(input.index);
+    for (const OutputField& field : node.outputs) {
+      outputs[field.name] = field.expr.valid() ? json_of(plan.graph.expr(field.expr).type) : Json();
+    }
+    for (const Span& span : node.origins) lines.push_back(line_of(sources, span));
+    nodes.push_back({{"kind", kind_name(node.kind)},
+                     {"label", node.label},
+                     {"inputs", inputs},
+                     {"work", work_of(plan, node)},
+                     {"outputs", outputs},
+                     {"chunk_rows", node.chunk_rows},
+                     {"concurrency", node.concurrency},
+                     {"ns_per_row", node.est_ns_per_row},
+                     {"bytes_per_row", node.est_bytes_per_row},
+                     {"rows_per_row", node.est_rows},
+                     {"steps", node.steps_written},
+                     {"lines", lines}});
+  }
+  return dump({{"stage", "physical"},
+               {"hash", plan.hash},
+               {"least_memory", plan.least_memory},
+               {"seed", plan.seed},
+               {"nodes", nodes}});
+}
+
+std::string plan_one_line(const Plan& plan) {
+  std::string out;
+  for (const PlanNode& node : plan.nodes) {
+    if (node.kind == PlanNode::Kind::Deliver) continue;
+    out += (out.empty() ? "" : " > ") + (node.label.empty() ? std::string(kind_name(node.kind)) : node.label);
+  }
+  return out;
+}
+
+std::optional<std::string> dot_to_svg(const std::string& dot, std::string& error) {
+  // The text goes through an unnamed file, so that neither side waits for the other.
+  FILE* in = std::tmpfile();
+  int out[2];
+  if (in == nullptr || pipe(out) != 0) {
+    error = std::strerror(errno);
+    if (in != nullptr) std::fclose(in);
+    return std::nullopt;
+  }
+  std::fwrite(dot.data(), 1, dot.size(), in);
+  std::rewind(in);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, fileno(in), STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
+  posix_spawn_file_actions_addclose(&actions, out[0]);
+  char name[] = "dot", format[] = "-Tsvg";
+  char* argv[] = {name, format, nullptr};
+  pid_t child = 0;
+  int code = posix_spawnp(&child, name, &actions, nullptr, argv, environ);
+  posix_spawn_file_actions_destroy(&actions);
+  std::fclose(in);
+  close(out[1]);
+  std::string svg;
+  char buffer[65536];
+  for (ssize_t n; code == 0 && (n = read(out[0], buffer, sizeof(buffer))) > 0;)
+    svg.append(buffer, static_cast<size_t>(n));
+  close(out[0]);
+  int status = 0;
+  if (code == 0) waitpid(child, &status, 0);
+  if (code != 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 127)) {
+    error = "SVG needs Graphviz, whose `dot` is not installed (Debian: apt-get install graphviz)";
+    return std::nullopt;
+  }
+  if (status != 0 || svg.empty()) {
+    error = "`dot` failed";
+    return std::nullopt;
+  }
+  return svg;
+}
+
+}  // namespace zephon
