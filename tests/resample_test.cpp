@@ -61,9 +61,11 @@ TEST_P(Resample, BytesHavePillowsBits) {
       {33, 47, 4, 40, 21, 0x7e17d2781af0f50du},
   };
   for (const Case& c : cases) {
-    SCOPED_TRACE(testing::Message() << c.in_h << 'x' << c.in_w << 'x' << c.channels << " to " << c.out_h << 'x' << c.out_w);
+    SCOPED_TRACE(testing::Message() << c.in_h << 'x' << c.in_w << 'x' << c.channels << " to " << c.out_h << 'x'
+                                    << c.out_w);
     auto in = noise(c.in_h * c.in_w * c.channels, static_cast<uint64_t>(c.in_h * 1000 + c.in_w));
-    auto out = resize(GetParam(), Elem::U8, in.data(), c.in_w * c.channels, c.in_h, c.in_w, c.channels, c.out_h, c.out_w);
+    auto out =
+        resize(GetParam(), Elem::U8, in.data(), c.in_w * c.channels, c.in_h, c.in_w, c.channels, c.out_h, c.out_w);
     EXPECT_EQ(fnv1a(out.data(), out.size()), c.hash);
   }
   auto tiny = resize(GetParam(), Elem::U8, noise(12, 4003).data(), 3, 4, 3, 1, 2, 5);
@@ -91,7 +93,9 @@ TEST_P(Resample, ARowStrideAndManyChannelsChangeNothing) {
   wide.resize(static_cast<size_t>((kH - 1) * kStride + kW * kC));  // nothing may be read behind the last row
   wide.shrink_to_fit();
   std::vector<uint8_t> packed;
-  for (int64_t y = 0; y < kH; ++y) packed.insert(packed.end(), &wide[static_cast<size_t>(y * kStride)], &wide[static_cast<size_t>(y * kStride)] + kW * kC);
+  for (int64_t y = 0; y < kH; ++y)
+    packed.insert(packed.end(), &wide[static_cast<size_t>(y * kStride)],
+                  &wide[static_cast<size_t>(y * kStride)] + kW * kC);
   auto expected = resize(CpuLevel::X86_64, Elem::U8, packed.data(), kW * kC, kH, kW, kC, 16, 40);
   EXPECT_EQ(resize(GetParam(), Elem::U8, wide.data(), kStride, kH, kW, kC, 16, 40), expected);
   auto six = noise(20 * 20 * 6, 9);
@@ -99,10 +103,10 @@ TEST_P(Resample, ARowStrideAndManyChannelsChangeNothing) {
             resize(CpuLevel::X86_64, Elem::U8, six.data(), 120, 20, 20, 6, 7, 33));
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, Resample, testing::Values(CpuLevel::X86_64, CpuLevel::Avx2, CpuLevel::Avx512),
-                         [](const auto& level) {
-                           return std::string(std::vector{"x86_64", "avx2", "avx512"}[static_cast<size_t>(level.param)]);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Cpu, Resample, testing::Values(CpuLevel::X86_64, CpuLevel::Avx2, CpuLevel::Avx512), [](const auto& level) {
+      return std::string(std::vector{"x86_64", "avx2", "avx512"}[static_cast<size_t>(level.param)]);
+    });
 
 }  // namespace
 }  // namespace zephon
