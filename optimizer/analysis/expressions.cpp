@@ -34,11 +34,16 @@ bool is_generated(const Graph& graph, const Expr& expr) {
   for (ExprId arg : expr.args)
     if (is_string(graph.expr(arg).type.elem)) return false;
   switch (expr.op->cls) {
-    case OpClass::Pointwise: return expr.op->kernel.pointwise != nullptr;
-    case OpClass::View: return expr.op->kernel.view != nullptr;
-    case OpClass::Reduce: return expr.op->kernel.reduce.init != nullptr;
-    case OpClass::Resample: return expr.op->kernel.resample != nullptr;
-    default: return false;
+    case OpClass::Pointwise:
+      return expr.op->kernel.pointwise != nullptr;
+    case OpClass::View:
+      return expr.op->kernel.view != nullptr;
+    case OpClass::Reduce:
+      return expr.op->kernel.reduce.init != nullptr;
+    case OpClass::Resample:
+      return expr.op->kernel.resample != nullptr;
+    default:
+      return false;
   }
 }
 
@@ -53,12 +58,18 @@ double selectivity(const Graph& graph, ExprId predicate) {
     const Expr& e = graph.expr(id);
     double s = 0.5;
     auto arg = [&](size_t i) { return kept.at(e.args[i]); };
-    if (e.op->name == "and") s = arg(0) * arg(1);
-    else if (e.op->name == "or") s = 1 - (1 - arg(0)) * (1 - arg(1));
-    else if (e.op->name == "not") s = 1 - arg(0);
-    else if (e.op->name == "eq") s = 0.1;
-    else if (e.op->name == "ne") s = 0.9;
-    else if (e.op->promotes && e.type.elem == Elem::Bool) s = 1.0 / 3;  // the order comparisons
+    if (e.op->name == "and")
+      s = arg(0) * arg(1);
+    else if (e.op->name == "or")
+      s = 1 - (1 - arg(0)) * (1 - arg(1));
+    else if (e.op->name == "not")
+      s = 1 - arg(0);
+    else if (e.op->name == "eq")
+      s = 0.1;
+    else if (e.op->name == "ne")
+      s = 0.9;
+    else if (e.op->promotes && e.type.elem == Elem::Bool)
+      s = 1.0 / 3;  // the order comparisons
     kept[id] = s;
   }
   return kept.at(predicate);

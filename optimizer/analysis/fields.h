@@ -20,8 +20,8 @@ FieldSet reads_of(const Graph& graph, ExprId root);
 /// Fields that the node assigns.
 FieldSet writes_of(const Node& node);
 
-/// For each node by index: the fields of its output that something below needs: delivered, read by an expression, or guarded
-/// by on_error. Nodes that are not reachable have none.
+/// For each node by index: the fields of its output that something below needs: delivered, read by an expression, or
+/// guarded by on_error. Nodes that are not reachable have none.
 std::vector<FieldSet> live_fields(const Graph& graph);
 
 /// Given what is needed of a node's output: what is needed of its inputs (of each, for a merge).

@@ -1,6 +1,6 @@
-// Nodes: a rule is tried at every node, source outward, and again at the same place while it applies, so that a step which
-// moves k places costs k applications and no further search. Expressions: bottom-up inside each node, each expression once
-// per rule and node. A phase ends when a whole round changes nothing.
+// Nodes: a rule is tried at every node, source outward, and again at the same place while it applies, so that a step
+// which moves k places costs k applications and no further search. Expressions: bottom-up inside each node, each
+// expression once per rule and node. A phase ends when a whole round changes nothing.
 #include "optimizer/engine/rewrite.h"
 
 #include <fmt/format.h>
@@ -53,7 +53,8 @@ class Engine final : public Rewriter {
     redirect(outer, inner);
     o.inputs = i.inputs;
     i.inputs = {outer};
-    // Fields: what `outer` now sees, and nothing that it added may be lost. What it did to the stream holds for `inner` too.
+    // Fields: what `outer` now sees, and nothing that it added may be lost. What it did to the stream holds for `inner`
+    // too.
     StreamType type = graph_.node(o.inputs[0]).type;
     const StreamType before = i.type;
     for (const Field& f : o.type.fields)
@@ -123,7 +124,8 @@ class Engine final : public Rewriter {
         door_.refused({&rule, n.origin, n.step, to_text(graph_, id), guard});
         break;
       }
-      Application a{&rule, n.origin, n.step, to_text(graph_, id), chain_ns(graph_, id, rule.depth, machine_), 0, {}, {}};
+      Application a{&rule, n.origin, n.step, to_text(graph_, id), chain_ns(graph_, id, rule.depth, machine_),
+                    0,     {},       {}};
       if (door_.keeps_texts()) a.before = to_text(graph_);
       const NodeId user = user_of(id);
       rule.apply_node(*this, match);

@@ -2,7 +2,8 @@
 // A rewrite rule, declared once: what it does, why it is exact, why it ends, what holds it back, and examples that the
 // tests run. See optimizer/README.md for the laws that rules keep.
 //
-// "Above" is nearer the source, where the rows come from; "below" is nearer the output: as the steps stand in a program.
+// "Above" is nearer the source, where the rows come from; "below" is nearer the output: as the steps stand in a
+// program.
 
 #include <span>
 #include <string>
@@ -14,7 +15,8 @@
 
 namespace zephon {
 
-/// What a rule matched: up to three nodes (outer reads inner) or an expression, and what the rule notes for its own use.
+/// What a rule matched: up to three nodes (outer reads inner) or an expression, and what the rule notes for its own
+/// use.
 struct Match {
   NodeId outer, inner;
   ExprId expr, arg;
@@ -29,7 +31,8 @@ class Rewriter {
   virtual const OpTable& ops() const = 0;
   /// How many nodes read the output of `node` (the end of the pipeline counts as one).
   virtual int users(NodeId node) const = 0;
-  /// Exchanges `outer` and its only input `inner`, which has no other user: whoever read `outer` reads `inner` from now on.
+  /// Exchanges `outer` and its only input `inner`, which has no other user: whoever read `outer` reads `inner` from now
+  /// on.
   virtual void exchange(NodeId outer, NodeId inner) = 0;
   /// Whoever read `node` reads its only input from now on.
   virtual void remove(NodeId node) = 0;
@@ -48,10 +51,10 @@ struct Guard {
 };
 
 struct Rule {
-  std::string_view name;      ///< an order; also the file, the value of --disable and the heading in RULES.md
-  std::string_view summary;   ///< what it does and why that pays
-  std::string_view law;       ///< the equation
-  std::string_view ends;      ///< why it cannot go on for ever
+  std::string_view name;     ///< an order; also the file, the value of --disable and the heading in RULES.md
+  std::string_view summary;  ///< what it does and why that pays
+  std::string_view law;      ///< the equation
+  std::string_view ends;     ///< why it cannot go on for ever
   std::span<const Guard> guards = {};
   /// Exactly one pair is set. Nodes: is `outer` the lowest node of the pattern? Then change the graph.
   bool (*match_node)(Rewriter& rewriter, NodeId outer, Match& match) = nullptr;
@@ -68,10 +71,10 @@ struct Rule {
 /// Physical rules have neither pair: the planner carries them out, through the same door.
 inline bool is_physical(const Rule& rule) { return !rule.match_node && !rule.match_expr; }
 
-#define ZEPHON_RULE_DEF(Name)  \
-  namespace rules {            \
-  extern const Rule Name;      \
-  }                            \
+#define ZEPHON_RULE_DEF(Name) \
+  namespace rules {           \
+  extern const Rule Name;     \
+  }                           \
   constinit const Rule rules::Name
 
 }  // namespace zephon

@@ -15,8 +15,8 @@ bool Trace::fired(std::string_view rule) const {
 bool Door::enabled(const Rule& rule) const { return !disabled_.contains(rule.name) && !disabled_.contains("all"); }
 
 void Door::refused(Refusal refusal) {
-  std::string key = fmt::format("{} {} {} {} {}", refusal.rule->name, refusal.place.file.value, refusal.place.begin, refusal.step,
-                                refusal.guard);
+  std::string key = fmt::format("{} {} {} {} {}", refusal.rule->name, refusal.place.file.value, refusal.place.begin,
+                                refusal.step, refusal.guard);
   if (known_.insert(std::move(key)).second) trace_.refused.push_back(std::move(refusal));
 }
 

@@ -1,6 +1,6 @@
-// First the cuts: expressions whose value lies in memory between two kernels. Then one group per cut, with the cut scalars
-// of one level in one columnar group. A level counts the kernels of other kinds below a scalar, so that a group never needs
-// its own result.
+// First the cuts: expressions whose value lies in memory between two kernels. Then one group per cut, with the cut
+// scalars of one level in one columnar group. A level counts the kernels of other kinds below a scalar, so that a group
+// never needs its own result.
 #include "optimizer/plan/groups.h"
 
 #include <algorithm>
@@ -35,7 +35,9 @@ class Partition {
   }
   bool is_input(ExprId id) const { return is_given(id) || cuts_.contains(id); }
   bool is_columnar(ExprId id) const { return !is_given(id) && is_scalar_work(graph_, at(id)); }
-  bool is_generated_class(ExprId id, OpClass cls) const { return at(id).op->cls == cls && is_generated(graph_, at(id)); }
+  bool is_generated_class(ExprId id, OpClass cls) const {
+    return at(id).op->cls == cls && is_generated(graph_, at(id));
+  }
 
   /// Everything to compute below `root`, arguments first.
   void collect(ExprId root) {
@@ -137,7 +139,8 @@ class Partition {
     for (size_t i = 0; i < order_.size(); ++i)
       if (cuts_.contains(order_[i])) sorted.push_back({{levels_[order_[i]], !is_columnar(order_[i]), i}, order_[i]});
     // Scalars of a level first: tensor kernels of the same level may need them only from lower levels, and the reverse.
-    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first.level < b.first.level; });
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const auto& a, const auto& b) { return a.first.level < b.first.level; });
     for (const auto& [place, id] : sorted) {
       if (place.tensor || !fuse_) {
         groups.push_back(group_of(id));
@@ -176,9 +179,12 @@ class Partition {
         if (is_constant(at(arg)) || !seen.insert(arg).second) continue;
         // Cheap scalars are made again rather than stored, unless they are stored already.
         const bool columns = group.kind == KernelGroup::Kind::Columnar && fuse_;
-        const bool inside = columns ? is_columnar(arg) && (!cuts_.contains(arg) || levels_.at(arg) == level) : !is_input(arg);
-        if (inside) stack.push_back(arg);
-        else group.leaves.push_back(arg);
+        const bool inside =
+            columns ? is_columnar(arg) && (!cuts_.contains(arg) || levels_.at(arg) == level) : !is_input(arg);
+        if (inside)
+          stack.push_back(arg);
+        else
+          group.leaves.push_back(arg);
       }
     }
   }
@@ -195,8 +201,8 @@ class Partition {
 
 }  // namespace
 
-std::vector<KernelGroup> make_groups(const Graph& graph, const std::vector<ExprId>& roots, const std::vector<ExprId>& also,
-                                     std::set<ExprId>& ready, bool fuse) {
+std::vector<KernelGroup> make_groups(const Graph& graph, const std::vector<ExprId>& roots,
+                                     const std::vector<ExprId>& also, std::set<ExprId>& ready, bool fuse) {
   std::vector<KernelGroup> groups = Partition(graph, ready, fuse).run(roots, also);
   for (const KernelGroup& group : groups) ready.insert(group.roots.begin(), group.roots.end());
   return groups;

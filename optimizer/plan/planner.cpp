@@ -1,6 +1,7 @@
-// A stream is planned from its source to its output. What is pending between two plan nodes is an environment: each field as an
-// expression over the columns of the last plan node, and the filters passed since. A step that needs rows in memory flushes
-// it into a compute stage that emits what is needed below. Renumberings are folded first, from the outside in.
+// A stream is planned from its source to its output. What is pending between two plan nodes is an environment: each
+// field as an expression over the columns of the last plan node, and the filters passed since. A step that needs rows
+// in memory flushes it into a compute stage that emits what is needed below. Renumberings are folded first, from the
+// outside in.
 #include "optimizer/plan/planner.h"
 
 #include <fmt/format.h>
@@ -20,13 +21,14 @@
 namespace zephon {
 namespace {
 
-constexpr int64_t kMostRows = 8192;         // of small scalars: the cost of a chunk vanishes, its columns fit the L2 cache
-constexpr double kChunkBytes = 512 << 10;   // of larger values
-constexpr double kBaseBytes = 1 << 20;      // bookkeeping of a run
+constexpr int64_t kMostRows = 8192;  // of small scalars: the cost of a chunk vanishes, its columns fit the L2 cache
+constexpr double kChunkBytes = 512 << 10;  // of larger values
+constexpr double kBaseBytes = 1 << 20;     // bookkeeping of a run
 
 class Planner {
  public:
-  Planner(const Graph& graph, const std::vector<WrittenStep>& steps, const PlanOptions& options, const OpTable& ops, Door& door)
+  Planner(const Graph& graph, const std::vector<WrittenStep>& steps, const PlanOptions& options, const OpTable& ops,
+          Door& door)
       : options_(options), ops_(ops), door_(door), steps_(steps), live_(live_fields(graph)) {
     plan_.graph = graph;
     plan_.seed = options.seed;
@@ -228,8 +230,10 @@ class Planner {
     }
     const FieldSet needed = needed_above(id);
     const StreamType input = node(node(id).inputs[0]).type;
-    if (cls == OpClass::ManyToOne) flush_for_batch(p, needed, id);
-    else flush(p, needed);
+    if (cls == OpClass::ManyToOne)
+      flush_for_batch(p, needed, id);
+    else
+      flush(p, needed);
     PlanNode n;
     n.inputs = {p.base};
     n.node = id;
@@ -238,10 +242,18 @@ class Planner {
     n.label = node(id).op->name;
     n.est_rows = row_factor(graph(), node(id));
     switch (cls) {
-      case OpClass::ManyToOne: n.kind = PlanNode::Kind::Batch; break;
-      case OpClass::OneToMany: n.kind = PlanNode::Kind::Unbatch; break;
-      case OpClass::Repeat: n.kind = PlanNode::Kind::Repeat; break;
-      default: n.kind = PlanNode::Kind::Serial; break;
+      case OpClass::ManyToOne:
+        n.kind = PlanNode::Kind::Batch;
+        break;
+      case OpClass::OneToMany:
+        n.kind = PlanNode::Kind::Unbatch;
+        break;
+      case OpClass::Repeat:
+        n.kind = PlanNode::Kind::Repeat;
+        break;
+      default:
+        n.kind = PlanNode::Kind::Serial;
+        break;
     }
     n.guarded = node(id).needed;
     for (NodeId above : p.nodes) carry(n, above);
@@ -282,8 +294,8 @@ class Planner {
     n.steps.push_back(std::move(s));
   }
 
-  void evaluate(PlanNode& n, const std::vector<ExprId>& roots, const std::vector<ExprId>& also, std::set<ExprId>& ready, double& rows,
-                NodeId fallback) {
+  void evaluate(PlanNode& n, const std::vector<ExprId>& roots, const std::vector<ExprId>& also, std::set<ExprId>& ready,
+                double& rows, NodeId fallback) {
     const bool fuse = door_.enabled(rules::FuseKernels);
     for (KernelGroup& group : make_groups(graph(), roots, also, ready, fuse)) {
       ComputeStep s;
@@ -303,8 +315,14 @@ class Planner {
       const auto written = step_of(root);
       const Span place = written ? written->place : node(fallback).origin;
       if (size > 1)
-        door_.applied({&rules::FuseKernels, place, added.step, fmt::format("{} operations", size), added.est_ns + traffic,
-                       added.est_ns, {}, {}});
+        door_.applied({&rules::FuseKernels,
+                       place,
+                       added.step,
+                       fmt::format("{} operations", size),
+                       added.est_ns + traffic,
+                       added.est_ns,
+                       {},
+                       {}});
       else
         door_.refused({&rules::FuseKernels, place, added.step, to_text(graph(), root), "a neighbour to fuse with"});
     }
@@ -324,7 +342,8 @@ class Planner {
     }
     for (const OutputField& f : n.outputs)
       if (!is_leaf(graph().expr(f.expr)) && !is_hidden(f.name)) once(fields, f.name);
-    const std::vector<std::string>& words = names.empty() || (names.size() == 1 && names[0] == "filter" && !fields.empty()) ? fields : names;
+    const std::vector<std::string>& words =
+        names.empty() || (names.size() == 1 && names[0] == "filter" && !fields.empty()) ? fields : names;
     std::string text = names.size() == 1 && &words == &fields ? "filter" : "";
     for (const std::string& w : words) text += (text.empty() ? "" : ", ") + w;
     return text;
@@ -482,7 +501,8 @@ class Planner {
         if (at(input).kind == PlanNode::Kind::Source && user.chunk_rows) at(input).chunk_rows = user.chunk_rows;
     if (options_.chunk)
       for (PlanNode& n : plan_.nodes)
-        if ((n.kind == PlanNode::Kind::Compute && !n.on_batches) || n.kind == PlanNode::Kind::Source) n.chunk_rows = options_.chunk;
+        if ((n.kind == PlanNode::Kind::Compute && !n.on_batches) || n.kind == PlanNode::Kind::Source)
+          n.chunk_rows = options_.chunk;
     double least = kBaseBytes;
     for (const PlanNode& n : plan_.nodes) {
       double rows = static_cast<double>(std::max<int64_t>(n.chunk_rows, 1));
@@ -513,7 +533,8 @@ std::vector<WrittenStep> written_steps(const Graph& as_written) {
   return steps;
 }
 
-Plan make_plan(const Graph& graph, const std::vector<WrittenStep>& steps, const PlanOptions& options, const OpTable& ops, Door& door) {
+Plan make_plan(const Graph& graph, const std::vector<WrittenStep>& steps, const PlanOptions& options,
+               const OpTable& ops, Door& door) {
   return Planner(graph, steps, options, ops, door).run();
 }
 

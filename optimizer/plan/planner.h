@@ -12,9 +12,9 @@
 namespace zephon {
 
 struct PlanOptions {
-  int64_t chunk = 0;        ///< rows per chunk, everywhere; 0: the planner decides
-  int threads = 0;          ///< 0: unknown
-  size_t memory = 0;        ///< budget in bytes; 0: none. Chunks shrink to fit, down to one row
+  int64_t chunk = 0;  ///< rows per chunk, everywhere; 0: the planner decides
+  int threads = 0;    ///< 0: unknown
+  size_t memory = 0;  ///< budget in bytes; 0: none. Chunks shrink to fit, down to one row
   uint64_t seed = 0;
   std::string base_dir;
   Machine machine;
@@ -27,8 +27,9 @@ struct WrittenStep {
 };
 std::vector<WrittenStep> written_steps(const Graph& as_written);
 
-/// Never fails for a graph that verifies. What is done beyond the necessary is asked of `door`, a physical rule each time:
-/// fold_index_ops_into_source, fuse_kernels, batch_in_place.
-Plan make_plan(const Graph& graph, const std::vector<WrittenStep>& steps, const PlanOptions& options, const OpTable& ops, Door& door);
+/// Never fails for a graph that verifies. What is done beyond the necessary is asked of `door`, a physical rule each
+/// time: fold_index_ops_into_source, fuse_kernels, batch_in_place.
+Plan make_plan(const Graph& graph, const std::vector<WrittenStep>& steps, const PlanOptions& options,
+               const OpTable& ops, Door& door);
 
 }  // namespace zephon

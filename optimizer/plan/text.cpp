@@ -12,23 +12,34 @@ namespace zephon {
 
 std::string_view kind_name(PlanNode::Kind kind) {
   switch (kind) {
-    case PlanNode::Kind::Source: return "source";
-    case PlanNode::Kind::Compute: return "compute";
-    case PlanNode::Kind::Serial: return "serial";
-    case PlanNode::Kind::Ordered: return "ordered";
-    case PlanNode::Kind::Repeat: return "repeat";
-    case PlanNode::Kind::Batch: return "batch";
-    case PlanNode::Kind::Unbatch: return "unbatch";
-    case PlanNode::Kind::Deliver: return "deliver";
+    case PlanNode::Kind::Source:
+      return "source";
+    case PlanNode::Kind::Compute:
+      return "compute";
+    case PlanNode::Kind::Serial:
+      return "serial";
+    case PlanNode::Kind::Ordered:
+      return "ordered";
+    case PlanNode::Kind::Repeat:
+      return "repeat";
+    case PlanNode::Kind::Batch:
+      return "batch";
+    case PlanNode::Kind::Unbatch:
+      return "unbatch";
+    case PlanNode::Kind::Deliver:
+      return "deliver";
   }
   return "?";
 }
 
 std::string_view kind_name(KernelGroup::Kind kind) {
   switch (kind) {
-    case KernelGroup::Kind::Columnar: return "columns";
-    case KernelGroup::Kind::PerSample: return "fused";
-    case KernelGroup::Kind::Native: return "native";
+    case KernelGroup::Kind::Columnar:
+      return "columns";
+    case KernelGroup::Kind::PerSample:
+      return "fused";
+    case KernelGroup::Kind::Native:
+      return "native";
   }
   return "?";
 }
@@ -127,7 +138,8 @@ std::string headline(const Plan& plan, const PlanNode& n) {
                : op;
   }
   for (const IndexStep& s : n.index)
-    text += s.arm >= 0 ? fmt::format(" . {} arm {}", plan.graph.node(s.node).op->name, s.arm) : " . " + to_text(plan.graph, s.node);
+    text += s.arm >= 0 ? fmt::format(" . {} arm {}", plan.graph.node(s.node).op->name, s.arm)
+                       : " . " + to_text(plan.graph, s.node);
   if (!n.outputs.empty()) text += " -> " + columns(n);
   if (n.chunk_rows) text += fmt::format("  [{} rows]", n.chunk_rows);
   if (n.on_batches && n.kind != PlanNode::Kind::Deliver) text += "  [of batches]";

@@ -4,7 +4,8 @@ namespace zephon {
 
 namespace rules {
 // One array of names per entry; the last, empty name keeps arrays of nothing legal.
-#define AFTER(...) {__VA_ARGS__ __VA_OPT__(, ) ""}
+#define AFTER(...) \
+  { __VA_ARGS__ __VA_OPT__(, ) "" }
 #define ZEPHON_RULE(phase, Name, after, reason) static constexpr std::string_view k##Name##After[] = after;
 #include "optimizer/rules/all_rules.def"
 #undef ZEPHON_RULE
