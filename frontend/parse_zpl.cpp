@@ -1,0 +1,1117 @@
+// ZPL text -> syntax tree. Guards, then ANTLR's words and sentences, then the tree.
+//
+// The grammar is LL(1): the generated code never predicts, so that a cold start costs little. Syntax errors come from
+// ANTLR's recovery (several per run), worded by us: the expected words are read off the parser's transition network,
+// with rules and tokens called as grammar/rule_names.def says. The tree is built only where the syntax is right.
+#include "frontend/parse_zpl.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "ZplLexer.h"
+#include "ZplParser.h"
+#include "antlr4-runtime.h"
+
+namespace zephon {
+
+Span TextPiece::span(size_t from, size_t to) const {
+  if (to <= from) return {file, place(from), place(from)};
+  return {file, place(from), offsets.empty() ? place(to) : std::max(place(from) + 1, offsets[to - 1] + 1)};
+}
+
+TextPiece TextPiece::part(size_t from, size_t to) const {
+  TextPiece piece{file, text.substr(from, to - from), place(from), {}};
+  if (!offsets.empty())
+    piece.offsets.assign(offsets.begin() + static_cast<ptrdiff_t>(from),
+                         offsets.begin() + static_cast<ptrdiff_t>(to) + 1);
+  return piece;
+}
+
+namespace {
+
+using antlr4::ParserRuleContext;
+using antlr4::Token;
+using parser::ZplLexer;
+using parser::ZplParser;
+
+constexpr size_t kMaxFileSize = 16u << 20;
+constexpr size_t kMaxErrors = 20;  // more help nobody
+constexpr int kMaxHoleLevel = 4;   // a string in a hole of a string ...
+
+struct NamedRule {
+  size_t rule;
+  std::string_view words;
+};
+constexpr NamedRule kRuleNames[] = {
+#define ZEPHON_RULE_NAME(rule, words) {ZplParser::Rule##rule, words},
+#define ZEPHON_TOKEN_NAME(token, words)
+#include "grammar/rule_names.def"
+#undef ZEPHON_RULE_NAME
+#undef ZEPHON_TOKEN_NAME
+};
+constexpr NamedRule kTokenNames[] = {
+#define ZEPHON_RULE_NAME(rule, words)
+#define ZEPHON_TOKEN_NAME(token, words) {ZplParser::token, words},
+#include "grammar/rule_names.def"
+#undef ZEPHON_RULE_NAME
+#undef ZEPHON_TOKEN_NAME
+};
+
+std::string_view find_words(std::span<const NamedRule> names, size_t id) {
+  for (const NamedRule& name : names)
+    if (name.rule == id) return name.words;
+  return {};
+}
+
+// A spelling of another language, and what is meant.
+struct Foreign {
+  std::string_view text, hint;
+};
+constexpr Foreign kForeign[] = {
+    {"&&", "write `and`"},
+    {"||", "write `or`, or one `|` between steps"},
+    {"&", "write `and`"},
+    {"!", "write `not`"},
+    {"**", "write `pow(x, y)`"},
+    {";", "steps are separated by `|`"},
+    {"=>", "a contract follows `->`"},
+    {"^", "write `pow(x, y)`"},
+    {"|>", "steps are separated by `|`"},
+    {":=", "write `=`"},
+    {"+=", "write the field twice: `x = x + ...`"},
+    {"-=", "write the field twice: `x = x - ...`"},
+    {"*=", "write the field twice: `x = x * ...`"},
+    {"/=", "write the field twice: `x = x / ...`"},
+};
+
+std::string shortened(std::string text) {
+  constexpr size_t kMax = 40;
+  if (text.size() <= kMax) return text;
+  text.resize(kMax);
+  while (!text.empty() && find_invalid_utf8(text)) text.pop_back();
+  return text + "...";
+}
+
+// One text on its way through ANTLR.
+class Session {
+ public:
+  Session(const TextPiece& piece, int level, Diagnostics& diags) : piece_(piece), level_(level), diags_(diags) {
+    // ANTLR counts code points.
+    bool ascii = std::all_of(piece.text.begin(), piece.text.end(), [](char c) { return (c & 0x80) == 0; });
+    if (!ascii) {
+      for (size_t i = 0; i < piece.text.size(); ++i)
+        if ((static_cast<unsigned char>(piece.text[i]) & 0xC0) != 0x80) bytes_.push_back(static_cast<uint32_t>(i));
+      bytes_.push_back(static_cast<uint32_t>(piece.text.size()));
+    }
+  }
+
+  // Lexes, guards, parses by `rule` and builds with `build`.
+  template <class T, class Rule, class Build>
+  Result<T> run(Rule rule, Build build);
+
+  Span span(const Token* token) const {
+    if (token->getType() == Token::EOF) return piece_.span(piece_.text.size(), piece_.text.size());
+    return piece_.span(byte(token->getStartIndex()), byte(token->getStopIndex() + 1));
+  }
+  Span span(const ParserRuleContext* context) const {
+    Span first = span(context->start);
+    // A rule that matched nothing stops before it starts.
+    if (context->stop == nullptr || context->stop->getTokenIndex() < context->start->getTokenIndex()) return first;
+    return join(first, span(context->stop));
+  }
+  const TextPiece& piece() const { return piece_; }
+  int level() const { return level_; }
+  size_t byte(size_t code_point) const {
+    return bytes_.empty() ? code_point : bytes_[std::min(code_point, bytes_.size() - 1)];
+  }
+  Diagnostics& diags() { return diags_; }
+
+ private:
+  std::optional<Reported> guard(const std::vector<Token*>& tokens);
+
+  const TextPiece& piece_;
+  int level_;
+  Diagnostics& diags_;
+  std::vector<uint32_t> bytes_;  // of each code point; empty where the text is ASCII
+};
+
+// Words that are no words, and nesting that would exhaust the stack.
+std::optional<Reported> Session::guard(const std::vector<Token*>& tokens) {
+  size_t errors = 0;
+  std::optional<Reported> reported;
+  std::vector<Token*> open;
+  for (size_t i = 0; i < tokens.size() && errors < kMaxErrors; ++i) {
+    Token* token = tokens[i];
+    auto say = [&](Kind kind, std::string_view text) {
+      ++errors;
+      return diags_.report(kind, "{}", text).primary(span(token));
+    };
+    switch (token->getType()) {
+      case ZplLexer::LPAREN:
+      case ZplLexer::LBRACKET:
+      case ZplLexer::LBRACE:
+        open.push_back(token);
+        if (open.size() > ast::kMaxNesting)
+          return diags_.report(Kind::TooDeep, "brackets are nested more than {} deep", ast::kMaxNesting)
+              .primary(span(token), "level {}", open.size())
+              .secondary(span(open.front()), "level 1 opens here")
+              .hint("name a part of it with `let`, with a field or with `fn`")
+              .emit();
+        break;
+      case ZplLexer::RPAREN:
+      case ZplLexer::RBRACKET:
+      case ZplLexer::RBRACE:
+        if (!open.empty()) open.pop_back();
+        break;
+      case ZplLexer::UNTERMINATED:
+        reported =
+            say(Kind::BadString, "the string is not closed").hint("a string ends with `\"` on the same line").emit();
+        break;
+      case ZplLexer::SINGLE_QUOTED:
+        reported = say(Kind::BadString, "a string stands between double quotes")
+                       .hint("write `\"{}\"`", shortened(token->getText().substr(1, token->getText().size() - 2)))
+                       .emit();
+        break;
+      case ZplLexer::FOREIGN: {
+        std::string text = token->getText();
+        auto found = std::find_if(std::begin(kForeign), std::end(kForeign), [&](auto& f) { return f.text == text; });
+        reported = say(Kind::SyntaxError, fmt::format("`{}` is not an operator of ZPL", text))
+                       .hint_text(found == std::end(kForeign) ? std::string() : std::string(found->hint))
+                       .emit();
+        break;
+      }
+      case ZplLexer::BAD: {
+        // One message for a run of them.
+        size_t last = i;
+        while (last + 1 < tokens.size() && tokens[last + 1]->getType() == ZplLexer::BAD &&
+               tokens[last + 1]->getStartIndex() == tokens[last]->getStopIndex() + 1)
+          ++last;
+        std::string text;
+        for (size_t k = i; k <= last && text.size() < 60; ++k) text += tokens[k]->getText();
+        bool printable =
+            std::none_of(text.begin(), text.end(), [](char c) { return (c >= 0 && c < 0x20) || c == 0x7F; });
+        bool quotes = text.find("\xE2\x80\x9C") != text.npos || text.find("\xE2\x80\x9D") != text.npos ||
+                      text.find("\xE2\x80\x98") != text.npos || text.find("\xE2\x80\x99") != text.npos;
+        reported = diags_
+                       .report(Kind::BadText, "{} cannot stand outside strings and comments",
+                               printable ? fmt::format("`{}`", shortened(text))
+                                         : fmt::format("the byte {:#04x}", static_cast<unsigned char>(text[0])))
+                       .primary(join(span(token), span(tokens[last])))
+                       .hint_text(quotes ? "strings stand between straight double quotes: `\"...\"`"
+                                  : (static_cast<unsigned char>(text[0]) & 0x80) != 0
+                                      ? "names consist of the letters a-z and A-Z, digits and `_`"
+                                      : "")
+                       .emit();
+        ++errors;
+        i = last;
+        break;
+      }
+      default:
+        break;
+    }
+  }
+  return reported;
+}
+
+struct TooManyErrors {};
+
+// Turns ANTLR's notifications into "expected ..., found ...".
+class ErrorListener : public antlr4::BaseErrorListener {
+ public:
+  ErrorListener(Session& session, const std::vector<Token*>& tokens) : session_(session), tokens_(tokens) {}
+  std::optional<Reported> reported;
+
+  void syntaxError(antlr4::Recognizer* recognizer, Token* found, size_t, size_t, const std::string&,
+                   std::exception_ptr error) override {
+    auto* parser = static_cast<ZplParser*>(recognizer);
+    antlr4::RuleContext* context = parser->getContext();
+    size_t state = parser->getState();
+    if (error) {
+      try {
+        std::rethrow_exception(error);
+      } catch (antlr4::RecognitionException& e) {
+        if (e.getCtx() != nullptr) context = e.getCtx();
+        state = e.getOffendingState();
+      }
+    }
+    std::vector<std::string> words = expected(*parser, state, context, found);
+    Span at = session_.span(found);
+    bool at_end = found->getType() == Token::EOF;
+    bool whole_file = parser->getRuleNames()[root(context)->getRuleIndex()] == "file";
+    std::string what = at_end ? (whole_file ? "the end of the file" : "the end of the text")
+                              : fmt::format("`{}`", shortened(found->getText()));
+    auto builder =
+        session_.diags().report(Kind::SyntaxError, "expected {}, found {}", enumerate(words), what).primary(at);
+    // The bracket that waits to be closed.
+    if (Token* open = open_bracket(found); open != nullptr && closes(words, open))
+      std::move(builder).secondary(session_.span(open), "`{}` opens here", open->getText());
+    bool step_word = found->getType() == ZplLexer::NAME || found->getType() == ZplLexer::FILTER ||
+                     found->getType() == ZplLexer::SELECT || found->getType() == ZplLexer::DROP ||
+                     found->getType() == ZplLexer::IF;
+    bool bar = std::find(words.begin(), words.end(), "`|`") != words.end();
+    if (step_word && bar) std::move(builder).hint("steps are separated by `|`");
+    if (found->getType() == ZplLexer::ASSIGN) std::move(builder).hint("`==` compares, `=` assigns and names arguments");
+    size_t type = found->getType();
+    if (type >= ZplLexer::ZPL && type <= ZplLexer::FALSE &&
+        std::find(words.begin(), words.end(), "a name") != words.end())
+      std::move(builder).note("`{}` is a word of the language", found->getText());
+    reported = std::move(builder).emit();
+    if (++count_ >= kMaxErrors) throw TooManyErrors();
+  }
+
+ private:
+  static antlr4::RuleContext* root(antlr4::RuleContext* context) {
+    while (context->parent != nullptr) context = static_cast<antlr4::RuleContext*>(context->parent);
+    return context;
+  }
+
+  static std::string enumerate(const std::vector<std::string>& words) {
+    std::string text;
+    for (size_t i = 0; i < words.size(); ++i) text += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
+    return text;
+  }
+
+  Token* open_bracket(const Token* found) const {
+    std::vector<Token*> open;
+    for (Token* token : tokens_) {
+      if (token == found || token->getTokenIndex() >= found->getTokenIndex()) break;
+      size_t type = token->getType();
+      if (type == ZplLexer::LPAREN || type == ZplLexer::LBRACKET || type == ZplLexer::LBRACE) open.push_back(token);
+      if ((type == ZplLexer::RPAREN || type == ZplLexer::RBRACKET || type == ZplLexer::RBRACE) && !open.empty())
+        open.pop_back();
+    }
+    return open.empty() ? nullptr : open.back();
+  }
+  static bool closes(const std::vector<std::string>& words, const Token* open) {
+    std::string_view closing = open->getType() == ZplLexer::LPAREN     ? "`)`"
+                               : open->getType() == ZplLexer::LBRACKET ? "`]`"
+                                                                       : "`}`";
+    return std::find(words.begin(), words.end(), closing) != words.end();
+  }
+
+  // What could stand here, in words. Names of rules where a rule begins here; otherwise what the network allows.
+  static std::vector<std::string> expected(ZplParser& parser, size_t state, antlr4::RuleContext* context,
+                                           Token* found) {
+    std::string_view outer;
+    for (auto* c = context; c != nullptr; c = static_cast<antlr4::RuleContext*>(c->parent)) {
+      if (static_cast<ParserRuleContext*>(c)->start != found) break;
+      std::string_view words = find_words(kRuleNames, c->getRuleIndex());
+      if (!words.empty()) outer = words;
+    }
+    if (!outer.empty()) return {std::string(outer.starts_with('~') ? outer.substr(1) : outer)};
+
+    const antlr4::atn::ATN& atn = parser.getATN();
+    std::vector<std::string> words, weak;
+    auto add = [&](std::string_view text) {
+      std::vector<std::string>& list = text.starts_with('~') ? weak : words;
+      std::string word(text.starts_with('~') ? text.substr(1) : text);
+      if (std::find(list.begin(), list.end(), word) == list.end()) list.push_back(word);
+    };
+    // A step may follow a finished one, though the loop that reads steps has been left.
+    auto* rule = static_cast<ParserRuleContext*>(context);
+    if (!rule->children.empty() && (dynamic_cast<ZplParser::PipeContext*>(rule->children.back()) != nullptr ||
+                                    dynamic_cast<ZplParser::StepContext*>(rule->children.back()) != nullptr))
+      add("`|`");
+    std::set<std::pair<antlr4::atn::ATNState*, const antlr4::RuleContext*>> seen;
+    // `returns`: follow states of rules entered here; when they are used up, those of `context`.
+    std::function<void(antlr4::atn::ATNState*, std::vector<antlr4::atn::ATNState*>, antlr4::RuleContext*)> walk =
+        [&](antlr4::atn::ATNState* at, std::vector<antlr4::atn::ATNState*> returns, antlr4::RuleContext* in) {
+          if (!seen.insert({at, returns.empty() ? in : nullptr}).second) return;
+          if (at->getStateType() == antlr4::atn::ATNState::RULE_STOP) {
+            if (!returns.empty()) {
+              auto* next = returns.back();
+              returns.pop_back();
+              walk(next, std::move(returns), in);
+            } else if (in->parent != nullptr) {
+              auto* invoking = atn.states[in->invokingState];
+              const auto* call = static_cast<const antlr4::atn::RuleTransition*>(invoking->transitions[0]);
+              walk(call->followState, {}, static_cast<antlr4::RuleContext*>(in->parent));
+            }
+            return;
+          }
+          for (const antlr4::atn::Transition* transition : at->transitions) {
+            if (transition->getSerializationType() == antlr4::atn::Transition::RULE) {
+              const auto* call = static_cast<const antlr4::atn::RuleTransition*>(transition);
+              if (std::string_view name = find_words(kRuleNames, call->ruleIndex); !name.empty()) {
+                add(name);
+              } else {
+                auto deeper = returns;
+                deeper.push_back(call->followState);
+                walk(call->target, std::move(deeper), in);
+              }
+            } else if (transition->isEpsilon()) {
+              walk(transition->target, returns, in);
+            } else {
+              for (ssize_t type : transition->label().toList()) {
+                auto id = static_cast<size_t>(type);
+                if (id == Token::EOF) {
+                  add("the end");
+                } else if (std::string_view name = find_words(kTokenNames, id); !name.empty()) {
+                  add(name);
+                } else {
+                  std::string text = parser.getVocabulary().getLiteralName(id);
+                  if (!text.empty()) add("`" + text.substr(1, text.size() - 2) + "`");
+                }
+              }
+            }
+          }
+        };
+    walk(atn.states[state], {}, context);
+    if (words.empty()) words = weak;
+    constexpr size_t kMaxWords = 5;
+    if (words.size() > kMaxWords) words.resize(kMaxWords);
+    return words;
+  }
+
+  Session& session_;
+  const std::vector<Token*>& tokens_;
+  size_t count_ = 0;
+};
+
+// Parse tree -> syntax tree. `failed` remembers that something was reported.
+class Builder {
+ public:
+  explicit Builder(Session& session) : session_(session) {}
+  std::optional<Reported> failed;
+
+  ast::File file(ZplParser::FileContext* context) {
+    ast::File file;
+    file.file = session_.piece().file;
+    check_version(context);
+    declarations(context->declaration(), file.declarations, &file);
+    if (auto* pipe = context->pipe()) {
+      if (!file.pipelines.empty())
+        failed = error(Kind::SyntaxError, "a file has one pipeline")
+                     .primary(session_.span(pipe->source()), "a second one begins here")
+                     .secondary(file.pipelines[0].name.span, "the first")
+                     .emit();
+      ast::Pipeline bare;
+      bare.span = session_.span(pipe);
+      bare.pipe = this->pipe(pipe);
+      file.pipelines.push_back(std::move(bare));
+    } else if (file.pipelines.empty() && !failed) {
+      Span end = session_.piece().span(session_.piece().text.size(), session_.piece().text.size());
+      failed = error(Kind::SyntaxError, "the file has no pipeline")
+                   .primary(end)
+                   .hint("a pipeline is a source and its steps: `files(\"cats/*.jpg\") | batch(8)`")
+                   .emit();
+    }
+    return file;
+  }
+
+  ast::Expr expr(ZplParser::ExprContext* context) {
+    return chain(context->andExpr(), "or", context, [&](auto* c) { return and_expr(c); });
+  }
+
+  ast::Step step(ZplParser::StepContext* context) {
+    ast::Step step;
+    step.span = session_.span(context);
+    if (auto* c = dynamic_cast<ZplParser::AssignOrCallStepContext*>(context)) {
+      step.name = name(c->NAME());
+      if (c->ASSIGN() != nullptr) {
+        step.kind = ast::Step::Kind::Assign;
+        step.expr = expr(c->expr());
+      } else {
+        step.kind = ast::Step::Kind::Call;
+        if (c->callArguments() == nullptr)
+          failed = error(Kind::SyntaxError, "`{}` has no parentheses", step.name.text)
+                       .primary(step.name.span)
+                       .hint("a step is `{0}(...)` or `{0} = ...`", step.name.text)
+                       .emit();
+        step.expr = call(step.name, c->callArguments(), step.span);
+      }
+    } else if (auto* filter = dynamic_cast<ZplParser::FilterStepContext*>(context)) {
+      step.kind = ast::Step::Kind::Filter;
+      step.name = name(filter->FILTER());
+      step.expr = expr(filter->expr());
+    } else if (auto* select = dynamic_cast<ZplParser::SelectStepContext*>(context)) {
+      step.kind = ast::Step::Kind::Select;
+      step.name = name(select->SELECT());
+      for (auto* field : select->NAME()) step.fields.push_back(name(field));
+    } else if (auto* drop = dynamic_cast<ZplParser::DropStepContext*>(context)) {
+      step.kind = ast::Step::Kind::Drop;
+      step.name = name(drop->DROP());
+      for (auto* field : drop->NAME()) step.fields.push_back(name(field));
+    } else if (auto* branch = dynamic_cast<ZplParser::IfStepContext*>(context)) {
+      step = if_step(branch);
+    }
+    return step;
+  }
+
+  ast::Type type(ZplParser::TypeContext* context) {
+    ast::Type type = type_name(context->typeName());
+    if (context->QUESTION() != nullptr) not_yet(context, "an optional type `T?`");
+    return type;
+  }
+
+ private:
+  template <class... Args>
+  DiagnosticBuilder error(Kind kind, fmt::format_string<Args...> text, Args&&... args) {
+    return session_.diags().report(kind, text, std::forward<Args>(args)...);
+  }
+  void not_yet(ParserRuleContext* context, std::string_view what) {
+    failed =
+        error(Kind::NotYet, "{} is not part of version 1 of the language", what).primary(session_.span(context)).emit();
+  }
+
+  ast::Name name(antlr4::tree::TerminalNode* node) { return name(node->getSymbol()); }
+  ast::Name name(Token* token) { return {token->getText(), session_.span(token)}; }
+
+  // Sets the depth; reports a tree that recursion over it could not survive.
+  ast::Expr& measure(ast::Expr& e) {
+    for (const ast::Expr& operand : e.operands) e.depth = std::max(e.depth, operand.depth + 1);
+    if (e.depth > ast::kMaxDepth && !too_deep_) {
+      too_deep_ = true;
+      failed = error(Kind::TooDeep, "the expression has more than {} operations in one chain", ast::kMaxDepth)
+                   .primary({e.span.file, e.text_span.begin, e.text_span.end})
+                   .hint("name a part of it with `let`, with a field or with `fn`")
+                   .emit();
+    }
+    return e;
+  }
+
+  void check_version(ZplParser::FileContext* context) {
+    auto* header = context->header();
+    if (header != nullptr) {
+      if (header->NUMBER()->getText() != "1")
+        failed = error(Kind::WrongVersion, "this compiler knows version 1 of the language, not {}",
+                       shortened(header->NUMBER()->getText()))
+                     .primary(session_.span(header->NUMBER()->getSymbol()))
+                     .emit();
+      return;
+    }
+    for (auto* declaration : context->declaration()) {
+      if (dynamic_cast<ZplParser::PipelineDeclarationContext*>(declaration) == nullptr) continue;
+      failed = error(Kind::WrongVersion, "the version of the language is not stated")
+                   .primary(session_.span(declaration->start))
+                   .hint("open the file with `zpl 1`")
+                   .emit();
+      return;
+    }
+  }
+
+  void declarations(const std::vector<ZplParser::DeclarationContext*>& contexts, ast::Declarations& into,
+                    ast::File* file) {
+    for (auto* context : contexts) {
+      if (auto* let = dynamic_cast<ZplParser::LetDeclarationContext*>(context)) {
+        into.lets.push_back({name(let->NAME()), expr(let->expr())});
+      } else if (auto* fn = dynamic_cast<ZplParser::FunctionDeclarationContext*>(context)) {
+        ast::Function function;
+        function.name = name(fn->NAME());
+        function.span = session_.span(fn);
+        function.parameters = parameters(fn->parameters());
+        function.body = expr(fn->expr());
+        into.functions.push_back(std::move(function));
+      } else if (auto* stream = dynamic_cast<ZplParser::StreamDeclarationContext*>(context)) {
+        into.streams.push_back({name(stream->NAME()), pipe(stream->pipe())});
+      } else if (auto* import = dynamic_cast<ZplParser::ImportDeclarationContext*>(context)) {
+        not_yet(import, "`import`");
+      } else if (auto* declared = dynamic_cast<ZplParser::PipelineDeclarationContext*>(context)) {
+        if (file == nullptr) {
+          failed = error(Kind::SyntaxError, "a pipeline cannot stand inside a pipeline")
+                       .primary(session_.span(declared->NAME()->getSymbol()))
+                       .hint("a part of a pipeline is a `stream`")
+                       .emit();
+          continue;
+        }
+        if (!file->pipelines.empty()) {
+          failed = error(Kind::NotYet, "more than one pipeline in a file is not part of version 1 of the language")
+                       .primary(session_.span(declared->NAME()->getSymbol()))
+                       .secondary(file->pipelines[0].name.span, "the first")
+                       .emit();
+          continue;
+        }
+        ast::Pipeline pipeline;
+        pipeline.name = name(declared->NAME());
+        pipeline.span = session_.span(declared);
+        if (declared->parameters() != nullptr) pipeline.parameters = parameters(declared->parameters());
+        if (declared->type() != nullptr) pipeline.contract = type(declared->type());
+        declarations(declared->declaration(), pipeline.declarations, nullptr);
+        pipeline.pipe = pipe(declared->pipe());
+        file->pipelines.push_back(std::move(pipeline));
+      }
+    }
+  }
+
+  // The grammar lets `a,,b` through.
+  void check_commas(ParserRuleContext* context) {
+    bool comma = false;
+    for (auto* child : context->children) {
+      auto* terminal = dynamic_cast<antlr4::tree::TerminalNode*>(child);
+      bool is_comma = terminal != nullptr && terminal->getSymbol()->getType() == ZplLexer::COMMA;
+      if (is_comma && comma)
+        failed = error(Kind::SyntaxError, "nothing stands between two commas")
+                     .primary(session_.span(terminal->getSymbol()))
+                     .emit();
+      comma = is_comma;
+    }
+  }
+
+  std::vector<ast::Parameter> parameters(ZplParser::ParametersContext* context) {
+    check_commas(context);
+    std::vector<ast::Parameter> list;
+    for (auto* c : context->parameter()) {
+      ast::Parameter parameter;
+      parameter.name = name(c->NAME());
+      if (c->type() != nullptr) parameter.type = type(c->type());
+      if (c->expr() != nullptr) parameter.default_value = expr(c->expr());
+      list.push_back(std::move(parameter));
+    }
+    return list;
+  }
+
+  ast::Type type_name(ZplParser::TypeNameContext* context) {
+    ast::Type type;
+    type.span = session_.span(context);
+    if (auto* named = dynamic_cast<ZplParser::NamedTypeContext*>(context)) {
+      type.name = named->NAME()->getText();
+      if (auto* dims = dynamic_cast<ZplParser::DimensionsContext*>(named->typeSuffix())) {
+        type.tensor = true;
+        for (auto* dim : dims->expr()) type.dims.push_back(expr(dim));
+      } else if (auto* argument = dynamic_cast<ZplParser::TypeArgumentContext*>(named->typeSuffix())) {
+        if (type.name == "batch") {
+          type.kind = ast::Type::Kind::Batch;
+          type.fields.push_back({{}, this->type(argument->type())});
+        } else {
+          not_yet(context, fmt::format("the type `{}<T>`", shortened(type.name)));
+        }
+      }
+    } else if (auto* choice = dynamic_cast<ZplParser::EnumTypeContext*>(context)) {
+      type.kind = ast::Type::Kind::Enum;
+      for (auto* value : choice->NAME()) type.values.push_back(name(value));
+    } else if (auto* record = dynamic_cast<ZplParser::RecordTypeContext*>(context)) {
+      type.kind = ast::Type::Kind::Record;
+      type.fields = schema(record->schema());
+    }
+    return type;
+  }
+
+  std::vector<ast::SchemaField> schema(ZplParser::SchemaContext* context) {
+    check_commas(context);
+    std::vector<ast::SchemaField> fields;
+    for (auto* field : context->schemaField()) fields.push_back({name(field->NAME()), type(field->type())});
+    return fields;
+  }
+
+  ast::Pipe pipe(ZplParser::PipeContext* context) {
+    ast::Pipe pipe;
+    pipe.span = session_.span(context);
+    ast::Name source = name(context->source()->NAME());
+    if (context->source()->callArguments() != nullptr) {
+      pipe.source = call(source, context->source()->callArguments(), session_.span(context->source()));
+    } else {
+      pipe.source.kind = ast::Expr::Kind::Name;
+      pipe.source.span = pipe.source.text_span = source.span;
+      pipe.source.text = source.text;
+    }
+    for (auto* c : context->step()) pipe.steps.push_back(step(c));
+    return pipe;
+  }
+
+  ast::Step if_step(ZplParser::IfStepContext* context) {
+    ast::Step step;
+    step.kind = ast::Step::Kind::If;
+    step.span = session_.span(context);
+    step.name = name(context->IF());
+    step.expr = expr(context->expr());
+    step.then = block(context->block());
+    // `else if` chains nest to the right; built from the last branch back.
+    std::vector<ast::Step> otherwise;
+    auto branches = context->elseBranch();
+    for (size_t i = branches.size(); i-- > 0;) {
+      auto* branch = branches[i];
+      if (branch->IF() == nullptr) {
+        if (i + 1 != branches.size())
+          failed = error(Kind::SyntaxError, "nothing can follow `else`")
+                       .primary(session_.span(branches[i + 1]->ELSE()->getSymbol()))
+                       .secondary(session_.span(branch->ELSE()->getSymbol()), "the last branch")
+                       .emit();
+        otherwise = block(branch->block());
+        continue;
+      }
+      ast::Step nested;
+      nested.kind = ast::Step::Kind::If;
+      nested.span = session_.span(branch);
+      nested.name = name(branch->IF());
+      nested.expr = expr(branch->expr());
+      nested.then = block(branch->block());
+      nested.otherwise = std::move(otherwise);
+      otherwise.clear();
+      otherwise.push_back(std::move(nested));
+      if (branches.size() - i > ast::kMaxNesting && !too_deep_) {
+        too_deep_ = true;
+        failed = error(Kind::TooDeep, "more than {} branches in one `if`", ast::kMaxNesting)
+                     .primary(session_.span(branch->IF()->getSymbol()))
+                     .emit();
+        break;
+      }
+    }
+    step.otherwise = std::move(otherwise);
+    return step;
+  }
+
+  std::vector<ast::Step> block(ZplParser::BlockContext* context) {
+    std::vector<ast::Step> steps;
+    for (auto* c : context->step()) steps.push_back(step(c));
+    return steps;
+  }
+
+  ast::Expr call(const ast::Name& callee, ZplParser::CallArgumentsContext* context, Span span) {
+    ast::Expr e;
+    e.kind = ast::Expr::Kind::Call;
+    e.span = span;
+    e.text = callee.text;
+    e.text_span = callee.span;
+    if (context != nullptr) arguments(context, e);
+    return std::move(measure(e));
+  }
+
+  void arguments(ZplParser::CallArgumentsContext* context, ast::Expr& into) {
+    check_commas(context);
+    bool named = false;
+    for (auto* argument : context->argument()) {
+      auto parts = argument->expr();
+      ast::Name label;
+      if (parts.size() == 2) {
+        ast::Expr left = expr(parts[0]);
+        if (left.kind != ast::Expr::Kind::Name || left.span.size() != left.text.size())
+          failed = error(Kind::SyntaxError, "an argument is named by a plain name")
+                       .primary(left.span, "this is not a name")
+                       .hint("`==` compares, `=` names the argument")
+                       .emit();
+        label = {left.text, left.span};
+        named = left.kind == ast::Expr::Kind::Name;
+      } else if (named) {
+        failed = error(Kind::SyntaxError, "an argument without a name follows a named one")
+                     .primary(session_.span(argument))
+                     .emit();
+      }
+      into.operands.push_back(expr(parts.back()));
+      into.names.push_back(std::move(label));
+    }
+  }
+
+  template <class Context, class Build>
+  ast::Expr chain(const std::vector<Context*>& parts, std::string_view sign, ParserRuleContext* context, Build build) {
+    ast::Expr left = build(parts[0]);
+    for (size_t i = 1, child = 1; i < parts.size(); ++i, child += 2) {
+      auto* token = static_cast<antlr4::tree::TerminalNode*>(context->children[child])->getSymbol();
+      left = binary(std::move(left), std::string(sign), session_.span(token), build(parts[i]));
+    }
+    return left;
+  }
+
+  ast::Expr binary(ast::Expr left, std::string sign, Span sign_span, ast::Expr right) {
+    ast::Expr e;
+    e.kind = ast::Expr::Kind::Binary;
+    e.span = join(left.span, right.span);
+    e.text = std::move(sign);
+    e.text_span = sign_span;
+    e.operands.push_back(std::move(left));
+    e.operands.push_back(std::move(right));
+    return std::move(measure(e));
+  }
+
+  ast::Expr unary(Token* sign, ast::Expr operand) {
+    ast::Expr e;
+    e.kind = ast::Expr::Kind::Unary;
+    e.text = sign->getText();
+    e.text_span = session_.span(sign);
+    e.span = join(e.text_span, operand.span);
+    e.operands.push_back(std::move(operand));
+    return std::move(measure(e));
+  }
+
+  ast::Expr and_expr(ZplParser::AndExprContext* context) {
+    return chain(context->notExpr(), "and", context, [&](auto* c) { return not_expr(c); });
+  }
+
+  ast::Expr not_expr(ZplParser::NotExprContext* context) {
+    ast::Expr e = comparison(context->comparison());
+    auto signs = context->NOT();
+    for (size_t i = signs.size(); i-- > 0 && !too_deep_;) e = unary(signs[i]->getSymbol(), std::move(e));
+    return e;
+  }
+
+  ast::Expr comparison(ZplParser::ComparisonContext* context) {
+    auto parts = context->sum();
+    ast::Expr left = sum(parts[0]);
+    auto signs = context->comparisonSign();
+    for (size_t i = 0; i < signs.size(); ++i) {
+      if (i == 1) {
+        failed = error(Kind::SyntaxError, "comparisons do not chain")
+                     .primary(session_.span(signs[1]))
+                     .secondary(session_.span(signs[0]), "the first comparison")
+                     .hint("write `a < b and b < c`")
+                     .emit();
+        break;
+      }
+      left = binary(std::move(left), signs[i]->getText(), session_.span(signs[i]), sum(parts[i + 1]));
+    }
+    return left;
+  }
+
+  ast::Expr sum(ZplParser::SumContext* context) {
+    auto parts = context->product();
+    auto signs = context->sumSign();
+    ast::Expr left = product(parts[0]);
+    for (size_t i = 0; i < signs.size() && !too_deep_; ++i)
+      left = binary(std::move(left), signs[i]->getText(), session_.span(signs[i]), product(parts[i + 1]));
+    return left;
+  }
+
+  ast::Expr product(ZplParser::ProductContext* context) {
+    auto parts = context->negation();
+    auto signs = context->productSign();
+    ast::Expr left = negation(parts[0]);
+    for (size_t i = 0; i < signs.size() && !too_deep_; ++i)
+      left = binary(std::move(left), signs[i]->getText(), session_.span(signs[i]), negation(parts[i + 1]));
+    return left;
+  }
+
+  ast::Expr negation(ZplParser::NegationContext* context) {
+    ast::Expr e = postfix(context->postfix());
+    auto signs = context->MINUS();
+    for (size_t i = signs.size(); i-- > 0 && !too_deep_;) e = unary(signs[i]->getSymbol(), std::move(e));
+    return e;
+  }
+
+  ast::Expr postfix(ZplParser::PostfixContext* context) {
+    ast::Expr e = primary(context->primary());
+    for (auto* suffix : context->suffix()) {
+      if (too_deep_) break;
+      ast::Expr outer;
+      if (auto* member = dynamic_cast<ZplParser::MemberSuffixContext*>(suffix)) {
+        outer.text = member->member()->getText();
+        outer.text_span = session_.span(member->member());
+        outer.span = join(e.span, session_.span(suffix));
+        outer.operands.push_back(std::move(e));
+        if (member->callArguments() != nullptr) {
+          outer.kind = ast::Expr::Kind::Call;
+          outer.method = true;
+          outer.names.emplace_back();
+          arguments(member->callArguments(), outer);
+        } else {
+          outer.kind = ast::Expr::Kind::Member;
+        }
+      } else if (auto* index = dynamic_cast<ZplParser::IndexSuffixContext*>(suffix)) {
+        outer.kind = ast::Expr::Kind::Index;
+        outer.text_span = session_.span(suffix);
+        outer.span = join(e.span, outer.text_span);
+        outer.operands.push_back(std::move(e));
+        for (auto* c : index->subscript()) outer.operands.push_back(subscript(c));
+      }
+      e = std::move(measure(outer));
+    }
+    return e;
+  }
+
+  ast::Expr subscript(ZplParser::SubscriptContext* context) {
+    if (context->slice() == nullptr) return expr(context->expr());
+    ast::Expr e;
+    e.kind = ast::Expr::Kind::Slice;
+    e.span = e.text_span = session_.span(context);
+    e.operands.resize(3);
+    if (context->expr() != nullptr) e.operands[0] = expr(context->expr());
+    // After the first colon: what follows it, and what follows the second one.
+    size_t place = 0;
+    for (auto* child : context->slice()->children) {
+      if (auto* bound = dynamic_cast<ZplParser::ExprContext*>(child))
+        e.operands[place] = expr(bound);
+      else
+        ++place;
+    }
+    return std::move(measure(e));
+  }
+
+  ast::Expr primary(ZplParser::PrimaryContext* context) {
+    ast::Expr e;
+    e.span = e.text_span = session_.span(context);
+    if (auto* number = dynamic_cast<ZplParser::NumberExprContext*>(context)) {
+      e.kind = ast::Expr::Kind::Number;
+      e.text = this->number(number->NUMBER()->getSymbol());
+    } else if (auto* string = dynamic_cast<ZplParser::StringExprContext*>(context)) {
+      Token* token = string->STRING()->getSymbol();
+      size_t begin = session_.byte(token->getStartIndex()), end = session_.byte(token->getStopIndex() + 1);
+      string_body(session_.piece().part(begin + 1, end - 1), e);
+    } else if (auto* raw = dynamic_cast<ZplParser::RawStringExprContext*>(context)) {
+      e.kind = ast::Expr::Kind::String;
+      std::string text = raw->RAW_STRING()->getText();
+      e.pieces.push_back(text.substr(2, text.size() - 3));
+    } else if (dynamic_cast<ZplParser::BoolExprContext*>(context) != nullptr) {
+      e.kind = ast::Expr::Kind::Bool;
+      e.text = context->getText();
+    } else if (auto* named = dynamic_cast<ZplParser::NameExprContext*>(context)) {
+      if (named->callArguments() != nullptr) return call(name(named->NAME()), named->callArguments(), e.span);
+      e.kind = ast::Expr::Kind::Name;
+      e.text = named->NAME()->getText();
+    } else if (auto* group = dynamic_cast<ZplParser::GroupExprContext*>(context)) {
+      Span whole = e.span;
+      e = expr(group->expr());
+      e.span = whole;  // a label under the whole includes the parentheses
+    } else if (auto* list = dynamic_cast<ZplParser::ListExprContext*>(context)) {
+      e.kind = ast::Expr::Kind::List;
+      check_commas(list);
+      for (auto* item : list->expr()) e.operands.push_back(expr(item));
+      measure(e);
+    } else if (auto* record = dynamic_cast<ZplParser::SchemaExprContext*>(context)) {
+      e.kind = ast::Expr::Kind::Schema;
+      e.fields = schema(record->schema());
+    }
+    return e;
+  }
+
+  // Digits with single underscores between them, at most one point, an exponent; no underscores in the result.
+  std::string number(Token* token) {
+    std::string text = token->getText(), digits;
+    auto digit = [](char c) { return c >= '0' && c <= '9'; };
+    size_t i = 0;
+    auto run = [&] {
+      size_t begin = i;
+      while (i < text.size() &&
+             (digit(text[i]) || (text[i] == '_' && i > begin && i + 1 < text.size() && digit(text[i + 1])))) {
+        if (text[i] != '_') digits += text[i];
+        ++i;
+      }
+      return i > begin;
+    };
+    bool good = run();
+    if (good && i < text.size() && text[i] == '.') {
+      digits += text[i++];
+      good = run();
+    }
+    if (good && i < text.size() && (text[i] == 'e' || text[i] == 'E')) {
+      digits += 'e';
+      ++i;
+      if (i < text.size() && (text[i] == '+' || text[i] == '-')) digits += text[i++];
+      good = run();
+    }
+    if (!good || i != text.size()) {
+      failed = error(Kind::BadNumber, "`{}` is not a number", shortened(text))
+                   .primary(session_.span(token))
+                   .hint_text(i > 0 && i < text.size() && text[i] != '_' && text[i] != '.'
+                                  ? "a name cannot begin with a digit"
+                                  : "")
+                   .emit();
+      return "0";
+    }
+    return digits;
+  }
+
+ public:
+  // Text with escapes and holes. Places inside are bytes of `body`.
+  void string_body(const TextPiece& body, ast::Expr& into) {
+    into.kind = ast::Expr::Kind::String;
+    std::string piece;
+    std::string_view text = body.text;
+    auto bad = [&](size_t from, size_t to, std::string_view what, std::string hint) {
+      failed = error(Kind::BadString, "{}", what).primary(body.span(from, to)).hint_text(std::move(hint)).emit();
+    };
+    auto hex = [](char c) {
+      return c >= '0' && c <= '9'   ? c - '0'
+             : c >= 'a' && c <= 'f' ? c - 'a' + 10
+             : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                    : -1;
+    };
+    for (size_t i = 0; i < text.size();) {
+      char c = text[i];
+      if (c == '\\') {
+        char e = i + 1 < text.size() ? text[i + 1] : '\0';
+        static constexpr std::string_view kLetters = "ntr0\\\"'{}", kMeanings("\n\t\r\0\\\"'{}", 9);
+        if (size_t at = i + 1 < text.size() ? kLetters.find(e) : std::string_view::npos; at != std::string_view::npos) {
+          piece += kMeanings[at];
+          i += 2;
+        } else if (e == 'x' && i + 3 < text.size() && hex(text[i + 2]) >= 0 && hex(text[i + 3]) >= 0) {
+          piece += static_cast<char>(hex(text[i + 2]) * 16 + hex(text[i + 3]));
+          i += 4;
+        } else if (size_t close = text.find('}', i); e == 'u' && i + 2 < text.size() && text[i + 2] == '{' &&
+                                                     close != std::string_view::npos && close - i <= 9) {
+          uint32_t code = close > i + 3 ? 0 : 0x110000;
+          for (size_t k = i + 3; k < close; ++k)
+            code = hex(text[k]) < 0 ? 0x110000 : code * 16 + static_cast<uint32_t>(hex(text[k]));
+          if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
+            bad(i, close + 1, "the escape is not a Unicode character", {});
+          else
+            append_utf8(piece, code);
+          i = close + 1;
+        } else {
+          size_t end = i + 2;
+          while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) ++end;
+          end = std::min(end, text.size());
+          bad(i, end, fmt::format("`{}` is not an escape", text.substr(i, end - i)),
+              "a backslash is written `\\\\`; in a raw string, `r\"...\"`, it stands for itself");
+          i = end;
+        }
+      } else if (c == '{') {
+        size_t end = i + 1;
+        int depth = 1;
+        for (; end < text.size(); ++end) {
+          if (text[end] == '{') ++depth;
+          if (text[end] == '}' && --depth == 0) break;
+        }
+        if (end >= text.size()) {
+          bad(i, i + 1, "the hole `{` is not closed", "a brace is written `\\{`");
+          return;
+        }
+        TextPiece hole = body.part(i + 1, end);
+        if (hole.text.find_first_not_of(" \t") == std::string_view::npos) {
+          bad(i, end + 1, "the hole is empty", "a brace is written `\\{`");
+        } else if (session_.level() >= kMaxHoleLevel) {
+          failed = error(Kind::TooDeep, "strings are nested more than {} deep", kMaxHoleLevel)
+                       .primary(body.span(i, end + 1))
+                       .emit();
+          return;
+        } else {
+          into.pieces.push_back(std::move(piece));
+          piece.clear();
+          Result<ast::Expr> inner = parse_hole(hole);
+          if (!inner)
+            failed = inner.reported();
+          else
+            into.operands.push_back(*std::move(inner));
+        }
+        i = end + 1;
+      } else if (c == '}') {
+        bad(i, i + 1, "`}` closes no hole", "a brace is written `\\}`");
+        ++i;
+      } else {
+        piece += c;
+        ++i;
+      }
+    }
+    into.pieces.push_back(std::move(piece));
+    measure(into);
+  }
+
+ private:
+  Result<ast::Expr> parse_hole(const TextPiece& hole);
+
+  static void append_utf8(std::string& out, uint32_t code) {
+    auto tail = [&](int shift) { out += static_cast<char>(0x80 | ((code >> shift) & 0x3F)); };
+    if (code < 0x80) {
+      out += static_cast<char>(code);
+    } else if (code < 0x800) {
+      out += static_cast<char>(0xC0 | code >> 6);
+      tail(0);
+    } else if (code < 0x10000) {
+      out += static_cast<char>(0xE0 | code >> 12);
+      tail(6), tail(0);
+    } else {
+      out += static_cast<char>(0xF0 | code >> 18);
+      tail(12), tail(6), tail(0);
+    }
+  }
+
+  Session& session_;
+  bool too_deep_ = false;
+};
+
+template <class T, class Rule, class Build>
+Result<T> Session::run(Rule rule, Build build) {
+  antlr4::ANTLRInputStream input{std::string(piece_.text)};
+  ZplLexer lexer(&input);
+  lexer.removeErrorListeners();
+  antlr4::CommonTokenStream stream(&lexer);
+  stream.fill();
+  std::vector<Token*> tokens = stream.getTokens();
+  if (std::optional<Reported> bad = guard(tokens)) return *bad;
+  ZplParser parser(&stream);
+  ErrorListener listener(*this, tokens);
+  parser.removeErrorListeners();
+  parser.addErrorListener(&listener);
+  parser.getInterpreter<antlr4::atn::ParserATNSimulator>()->setPredictionMode(antlr4::atn::PredictionMode::SLL);
+  try {
+    auto* tree = rule(parser);
+    if (listener.reported) return *listener.reported;
+    Builder builder(*this);
+    T value = build(builder, tree);
+    if (builder.failed) return *builder.failed;
+    return value;
+  } catch (const TooManyErrors&) {
+    return *listener.reported;
+  }
+}
+
+Result<ast::Expr> expression_at_level(const TextPiece& piece, int level, Diagnostics& diags) {
+  Session session(piece, level, diags);
+  return session.run<ast::Expr>([](ZplParser& p) { return p.expressionEntry(); },
+                                [](Builder& b, auto* tree) { return b.expr(tree->expr()); });
+}
+
+Result<ast::Expr> Builder::parse_hole(const TextPiece& hole) {
+  return expression_at_level(hole, session_.level() + 1, session_.diags());
+}
+
+}  // namespace
+
+bool is_name(std::string_view text) {
+  if (text.empty() || (text[0] >= '0' && text[0] <= '9')) return false;
+  for (char c : text)
+    if (!(c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))) return false;
+  static constexpr std::string_view kWords[] = {"zpl",    "pipeline", "let",  "fn",   "stream", "import",
+                                                "filter", "select",   "drop", "if",   "else",   "enum",
+                                                "and",    "or",       "not",  "true", "false"};
+  static_assert(std::size(kWords) == ZplLexer::FALSE - ZplLexer::ZPL + 1, "the words at the top of ZplLexer.g4");
+  return std::find(std::begin(kWords), std::end(kWords), text) == std::end(kWords);
+}
+
+Result<uint32_t> check_text(const SourceMap& sources, FileId file, Diagnostics& diags) {
+  std::string_view text = sources.text(file);
+  if (text.size() > kMaxFileSize)
+    return diags.report(Kind::TooLarge, "the program has {} bytes, at most {} are read", text.size(), kMaxFileSize)
+        .primary({file, 0, 0})
+        .emit();
+  uint32_t begin = text.starts_with("\xEF\xBB\xBF") ? 3 : 0;
+  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"))
+    return diags.report(Kind::BadText, "the file is UTF-16, a program is UTF-8").primary({file, 0, 2}).emit();
+  size_t nul = text.find('\0');
+  std::optional<size_t> invalid = find_invalid_utf8(text);
+  size_t at = std::min(nul, invalid.value_or(std::string_view::npos));
+  if (at == std::string_view::npos) return begin;
+  auto place = static_cast<uint32_t>(at);
+  return diags
+      .report(Kind::BadText, "{}",
+              at == nul ? std::string("a NUL byte cannot stand in a program")
+                        : fmt::format("the byte {:#04x} is not UTF-8", static_cast<unsigned char>(text[at])))
+      .primary({file, place, place + 1})
+      .hint_text(at == nul ? "" : "save the file as UTF-8")
+      .emit();
+}
+
+Result<ast::File> parse_zpl(const SourceMap& sources, FileId file, Diagnostics& diags) {
+  Result<uint32_t> begin = check_text(sources, file, diags);
+  if (!begin) return begin.reported();
+  TextPiece piece{file, sources.text(file).substr(*begin), *begin, {}};
+  Session session(piece, 0, diags);
+  return session.run<ast::File>([](ZplParser& p) { return p.file(); },
+                                [](Builder& b, auto* tree) { return b.file(tree); });
+}
+
+Result<ast::Expr> parse_expression(const TextPiece& piece, Diagnostics& diags) {
+  return expression_at_level(piece, 0, diags);
+}
+
+Result<ast::Type> parse_type(const TextPiece& piece, Diagnostics& diags) {
+  Session session(piece, 0, diags);
+  return session.run<ast::Type>([](ZplParser& p) { return p.typeEntry(); },
+                                [](Builder& b, auto* tree) { return b.type(tree->type()); });
+}
+
+Result<ast::Step> parse_step(const TextPiece& piece, Diagnostics& diags) {
+  Session session(piece, 0, diags);
+  return session.run<ast::Step>([](ZplParser& p) { return p.stepEntry(); },
+                                [](Builder& b, auto* tree) { return b.step(tree->step()); });
+}
+
+Result<ast::Expr> parse_string_body(const TextPiece& piece, Diagnostics& diags) {
+  Session session(piece, 0, diags);
+  Builder builder(session);
+  ast::Expr e;
+  e.span = e.text_span = piece.span(0, piece.text.size());
+  builder.string_body(piece, e);
+  if (builder.failed) return *builder.failed;
+  return e;
+}
+
+}  // namespace zephon

@@ -1,0 +1,83 @@
+// Sentences of ZPL. Every choice is decided by the next token (LL(1)): fast from a cold start, and clear in its errors.
+// this form lets through too much (`f(1 = 2)`, `a < b < c`, `x,,y`) is refused by frontend/parse_zpl.cpp.
+parser grammar ZplParser;
+options { tokenVocab = ZplLexer; }
+
+file : header? declaration* pipe? EOF ;
+
+// Entry points for text inside the YAML form and inside the holes of strings.
+expressionEntry : expr EOF ;
+stepEntry       : step EOF ;
+typeEntry       : type EOF ;
+
+header : ZPL NUMBER ;
+
+declaration
+  : PIPELINE NAME parameters? ( ARROW type )? LBRACE declaration* pipe RBRACE  # PipelineDeclaration
+  | LET NAME ASSIGN expr                                                       # LetDeclaration
+  | FN NAME parameters ASSIGN expr                                             # FunctionDeclaration
+  | STREAM NAME ASSIGN pipe                                                    # StreamDeclaration
+  | IMPORT STRING NAME NAME                                                    # ImportDeclaration
+  ;
+
+parameters : LPAREN ( parameter ( COMMA parameter? )* )? RPAREN ;
+parameter  : NAME ( COLON type )? ( ASSIGN expr )? ;
+
+type     : typeName QUESTION? ;
+typeName
+  : NAME typeSuffix?                                           # NamedType
+  | ENUM LPAREN NAME ( COMMA NAME )* RPAREN                    # EnumType
+  | schema                                                     # RecordType
+  ;
+typeSuffix
+  : LBRACKET ( expr ( COMMA expr )* )? RBRACKET                # Dimensions
+  | LESS type GREATER                                             # TypeArgument
+  ;
+schema      : LBRACE ( schemaField ( COMMA schemaField? )* )? RBRACE ;
+schemaField : NAME COLON type ;
+
+pipe   : source ( BAR step )* ;
+source : NAME callArguments? ;
+
+step
+  : NAME ( ASSIGN expr | callArguments )?                      # AssignOrCallStep
+  | FILTER expr                                                # FilterStep
+  | SELECT NAME ( COMMA NAME )*                                # SelectStep
+  | DROP NAME ( COMMA NAME )*                                  # DropStep
+  | IF expr block elseBranch*                                  # IfStep
+  ;
+elseBranch : ELSE ( IF expr )? block ;
+block      : LBRACE BAR? step ( BAR step )* RBRACE ;
+
+callArguments : LPAREN ( argument ( COMMA argument? )* )? RPAREN ;
+argument      : expr ( ASSIGN expr )? ;
+
+expr           : andExpr ( OR andExpr )* ;
+andExpr        : notExpr ( AND notExpr )* ;
+notExpr        : NOT* comparison ;
+comparison     : sum ( comparisonSign sum )* ;
+comparisonSign : EQUAL | UNEQUAL | LESS | LESS_EQ | GREATER | GREATER_EQ ;
+sum            : product ( sumSign product )* ;
+sumSign        : PLUS | MINUS ;
+product        : negation ( productSign negation )* ;
+productSign    : MUL | DIV | FLOOR_DIV | MOD ;
+negation         : MINUS* postfix ;
+postfix        : primary suffix* ;
+suffix
+  : DOT member callArguments?                                  # MemberSuffix
+  | LBRACKET subscript ( COMMA subscript )* RBRACKET           # IndexSuffix
+  ;
+// After a dot, words of the language are ordinary names.
+member    : NAME | FILTER | SELECT | DROP | STREAM | PIPELINE | ENUM | IMPORT | LET | FN | ZPL ;
+subscript : expr slice? | slice ;
+slice     : COLON expr? ( COLON expr? )? ;
+primary
+  : NUMBER                                                     # NumberExpr
+  | STRING                                                     # StringExpr
+  | RAW_STRING                                                 # RawStringExpr
+  | ( TRUE | FALSE )                                           # BoolExpr
+  | NAME callArguments?                                        # NameExpr
+  | LPAREN expr RPAREN                                         # GroupExpr
+  | LBRACKET ( expr ( COMMA expr? )* )? RBRACKET               # ListExpr
+  | schema                                                     # SchemaExpr
+  ;
