@@ -32,8 +32,9 @@ ZEPHON_OP_DEF(AssignFields) = {
     .cls = OpClass::OneToOne,
     .signature = "stream -> stream",
     .summary = "Gives each sample a field, or a new value to an old one: `field = expression`.",
-    .prose = "An assignment fails only for the samples whose value is needed, by a filter or by what is delivered. After "
-             "`batch` it applies to each member.",
+    .prose =
+        "An assignment fails only for the samples whose value is needed, by a filter or by what is delivered. After "
+        "`batch` it applies to each member.",
     .example = "range(4) | x = index * 2",
     .define = {.stream = define},
 };

@@ -11,7 +11,11 @@ std::string shape_text(const Value& value) { return fmt::format("[{}]", fmt::joi
 class SameShape final : public Thunk {
  public:
   SameShape(LazyValue own, LazyValue first, std::string field, const SampleId& first_id, Span where)
-      : own_(std::move(own)), first_(std::move(first)), field_(std::move(field)), first_id_(to_string(first_id)), where_(where) {}
+      : own_(std::move(own)),
+        first_(std::move(first)),
+        field_(std::move(field)),
+        first_id_(to_string(first_id)),
+        where_(where) {}
   const Value& force() override {
     if (!value_) {
       const Value& own = own_->force();
@@ -87,8 +91,9 @@ ZEPHON_OP_DEF(Batch) = {
     .cls = OpClass::ManyToOne,
     .signature = "stream, batch_size: int >= 1, drop_remainder: bool = false -> stream",
     .summary = "Joins each `batch_size` samples in a row into one batch.",
-    .prose = "The last batch may be smaller; `drop_remainder=true` drops it. The first member fixes the shape of each "
-             "field; a member that deviates fails. Expressions below apply to each member, with the member's identity.",
+    .prose =
+        "The last batch may be smaller; `drop_remainder=true` drops it. The first member fixes the shape of each "
+        "field; a member that deviates fails. Expressions below apply to each member, with the member's identity.",
     .example = "range(10) | batch(4)",
     .algebra = {.counts_arrivals = true, .on_batches = false},
     .define = {.stream = define},

@@ -84,7 +84,8 @@ ZEPHON_OP_DEF(Concatenate) = {
     .cls = OpClass::Merge,
     .signature = "stream -> stream",
     .summary = "Goes through its streams one after the other.",
-    .prose = "The streams must have the same fields. The number of the stream is appended to the identity of its samples.",
+    .prose =
+        "The streams must have the same fields. The number of the stream is appended to the identity of its samples.",
     .example = "stream a = range(2)\nstream b = range(3)\nconcatenate(a, b)",
     .define = {.stream = define},
     .kernel = {.row_op = make_rows},

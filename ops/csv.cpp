@@ -11,8 +11,8 @@
 namespace zephon {
 namespace {
 
-constexpr size_t kBlock = 64 << 10;      // bytes read at once
-constexpr size_t kMostEntries = 1 << 20; // of the row index: 8 MB
+constexpr size_t kBlock = 64 << 10;       // bytes read at once
+constexpr size_t kMostEntries = 1 << 20;  // of the row index: 8 MB
 
 // Reads a file forward, block by block, from any offset.
 class Cursor {
@@ -47,10 +47,10 @@ class Cursor {
   int error_ = 0;
 };
 
-// Moves past one row and appends its bytes, without line end, to `row` (at most max + 1 of them: enough to see that it is
-// too long). False at the end of the file.
-// A quote that does not close within max bytes is no quote: the row then ends at its first line end, and the rows behind
-// it are read as usual. One missing quote costs one row, not the rest of the file.
+// Moves past one row and appends its bytes, without line end, to `row` (at most max + 1 of them: enough to see that it
+// is too long). False at the end of the file. A quote that does not close within max bytes is no quote: the row then
+// ends at its first line end, and the rows behind it are read as usual. One missing quote costs one row, not the rest
+// of the file.
 bool next_row(Cursor& cursor, uint64_t max, std::string* row) {
   const uint64_t begin = cursor.offset();
   CsvState state = CsvState::FieldBegin;
@@ -147,7 +147,9 @@ class CsvSource final : public Source {
     row.elem = Elem::Bytes;
     *static_cast<StringRef*>(row.data) = {bytes, place.row.size()};
   }
-  std::string describe(uint64_t position) const override { return fmt::format("{}, row {}", shown_path(path_), position + 1); }
+  std::string describe(uint64_t position) const override {
+    return fmt::format("{}, row {}", shown_path(path_), position + 1);
+  }
   std::string fingerprint() const override { return fmt::format("csv {} {:016x}", rows_, file_fingerprint(path_)); }
 
  private:
@@ -172,7 +174,8 @@ class CsvSource final : public Source {
       }
       return bad(fmt::format("`{}` is empty, and should begin with the names of its columns", shown_path(path_)));
     }
-    if (row.size() > max_) return bad(fmt::format("the header of `{}` is longer than {} bytes", shown_path(path_), max_));
+    if (row.size() > max_)
+      return bad(fmt::format("the header of `{}` is longer than {} bytes", shown_path(path_), max_));
     const auto names = split_row(row, error);
     if (!names) return bad(fmt::format("the header of `{}` is broken: {}", shown_path(path_), error));
     for (size_t i = 0; i < std::min(names->size(), schema.columns.size()); ++i) {
@@ -215,10 +218,11 @@ ZEPHON_OP_DEF(Csv) = {
     .cls = OpClass::Source,
     .signature = "path: string, columns: schema, header: bool = true, max_line_bytes: int = 1048576 >= 1 -> stream",
     .summary = "One sample for each row of a comma-separated table, with the declared columns as fields.",
-    .prose = "The format is RFC 4180; lines may end in LF or CR LF, and a byte order mark is skipped. `columns` declares "
-             "all columns in the order of the file, and must agree with the header. Nothing is guessed: a row with "
-             "another number of fields, a text that is not of its type, broken quotes or more than `max_line_bytes` fail "
-             "the sample, where that column is needed. A quote that never closes costs its own line only.",
+    .prose =
+        "The format is RFC 4180; lines may end in LF or CR LF, and a byte order mark is skipped. `columns` declares "
+        "all columns in the order of the file, and must agree with the header. Nothing is guessed: a row with "
+        "another number of fields, a text that is not of its type, broken quotes or more than `max_line_bytes` fail "
+        "the sample, where that column is needed. A quote that never closes costs its own line only.",
     .example = "csv(\"examples/data/ecg.csv\", columns={millivolt: f32})",
     .implicit_column = "csv_field",
     .kernel = {.open = open},

@@ -25,7 +25,8 @@ Value define(DefineCall& call) {
     return Value::failed(
         call.failure("R0403", fmt::format("the row has {} fields, the program declares {}", fields->size(), count)));
   }
-  const auto scalar = parse_element(attrs.get<Elem>("type"), (*fields)[static_cast<size_t>(attrs.integer("index"))], error);
+  const auto scalar =
+      parse_element(attrs.get<Elem>("type"), (*fields)[static_cast<size_t>(attrs.integer("index"))], error);
   if (!scalar) return Value::failed(call.failure("R0404", fmt::format("column `{}` {}", attrs.text("name"), error)));
   return Value::scalar(*scalar);
 }
@@ -103,12 +104,14 @@ void infer(InferCall& call) { call.result = Type::scalar(call.attrs.get<Elem>("t
 ZEPHON_OP_DEF(CsvField) = {
     .name = "csv_field",
     .cls = OpClass::Opaque,
-    .signature = "row: bytes, index: int >= 0, name: string, type: elem, count: int >= 1, "
-                 "max_line_bytes: int = 1048576 >= 1 -> T",
+    .signature =
+        "row: bytes, index: int >= 0, name: string, type: elem, count: int >= 1, "
+        "max_line_bytes: int = 1048576 >= 1 -> T",
     .summary = "Field `index` of a row of a table that has `count` fields, read as `type`.",
-    .prose = "What `csv` assigns to its columns. Fails where the row does not have `count` fields, has broken quotes or is "
-             "too long, and where the text is not of the type. Numbers are decimal, with a point and without spaces; "
-             "floats may be nan or inf; bool is true, false, True, False, 0 or 1; `str` must be UTF-8.",
+    .prose =
+        "What `csv` assigns to its columns. Fails where the row does not have `count` fields, has broken quotes or is "
+        "too long, and where the text is not of the type. Numbers are decimal, with a point and without spaces; "
+        "floats may be nan or inf; bool is true, false, True, False, 0 or 1; `str` must be UTF-8.",
     .example = "csv(\"examples/data/ecg.csv\", columns={millivolt: f32})",
     .effects = {.can_fail = true},
     .cost = {.ns_per_call = 60, .ns_per_element = 0, .ns_per_input_byte = 0.5},

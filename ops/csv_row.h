@@ -19,8 +19,10 @@ inline CsvState next_state(CsvState state, char c) {
     case CsvState::FieldBegin:
       if (c == '"') return CsvState::Quoted;
       return c == ',' ? CsvState::FieldBegin : CsvState::Plain;
-    case CsvState::Plain: return c == ',' ? CsvState::FieldBegin : CsvState::Plain;
-    case CsvState::Quoted: return c == '"' ? CsvState::QuoteInQuoted : CsvState::Quoted;
+    case CsvState::Plain:
+      return c == ',' ? CsvState::FieldBegin : CsvState::Plain;
+    case CsvState::Quoted:
+      return c == '"' ? CsvState::QuoteInQuoted : CsvState::Quoted;
     case CsvState::QuoteInQuoted:
       if (c == '"') return CsvState::Quoted;
       return c == ',' ? CsvState::FieldBegin : CsvState::Plain;
@@ -31,8 +33,8 @@ inline CsvState next_state(CsvState state, char c) {
 /// The fields of a row (without its line end), unquoted. On a broken row nullopt, and `error` says what is wrong.
 std::optional<std::vector<std::string>> split_row(std::string_view row, std::string& error);
 
-/// Reads `text` as an element; on failure nullopt, and `error` completes "column `x` ...". Numbers are decimal, with a point,
-/// without spaces; nan and inf are floats; bool is true, false, True, False, 0 or 1; `str` must be UTF-8.
+/// Reads `text` as an element; on failure nullopt, and `error` completes "column `x` ...". Numbers are decimal, with a
+/// point, without spaces; nan and inf are floats; bool is true, false, True, False, 0 or 1; `str` must be UTF-8.
 std::optional<Scalar> parse_element(Elem elem, std::string_view text, std::string& error);
 
 }  // namespace zephon

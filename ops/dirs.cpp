@@ -17,7 +17,8 @@ Value define(DefineCall& call) {
   for (FolderEntry& entry : entries) {
     if (!entry.is_folder || entry.name.starts_with('.')) continue;
     if (find_invalid_utf8(entry.name)) {
-      return Value::failed(call.failure("R0404", fmt::format("the name of folder `{}` is not UTF-8", shown_path(entry.name))));
+      return Value::failed(
+          call.failure("R0404", fmt::format("the name of folder `{}` is not UTF-8", shown_path(entry.name))));
     }
     names.push_back(std::move(entry.name));
   }
@@ -31,10 +32,12 @@ ZEPHON_OP_DEF(Dirs) = {
     .cls = OpClass::Leaf,
     .signature = "root: string -> str[?]",
     .summary = "The names of the folders in `root`, sorted by bytes: a constant of the data set.",
-    .prose = "Names that begin with a dot are left out. A relative `root` starts at the program's folder. The folder is "
-             "listed once, when the run begins.",
-    .example = "files(\"examples/data/photos/*/*.jpg\")\n"
-               "| label = dirs(\"examples/data/photos\").index_of(path.parent.name)",
+    .prose =
+        "Names that begin with a dot are left out. A relative `root` starts at the program's folder. The folder is "
+        "listed once, when the run begins.",
+    .example =
+        "files(\"examples/data/photos/*/*.jpg\")\n"
+        "| label = dirs(\"examples/data/photos\").index_of(path.parent.name)",
     .effects = {.can_fail = true, .reads_files = true},
     .define = {.tensor = define},
 };

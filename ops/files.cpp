@@ -85,7 +85,8 @@ class Glob {
     const std::string& pattern = parts_[part];
     const bool last = part + 1 == parts_.size();
     auto join = [&](std::string_view name) {
-      return folder.empty() || folder.ends_with('/') ? fmt::format("{}{}", folder, name) : fmt::format("{}/{}", folder, name);
+      return folder.empty() || folder.ends_with('/') ? fmt::format("{}{}", folder, name)
+                                                     : fmt::format("{}/{}", folder, name);
     };
     if (!has_wildcard(pattern) && !last) return walk(join(pattern), part + 1);
     std::vector<FolderEntry> entries;
@@ -164,7 +165,8 @@ std::unique_ptr<Source> open(const Node& node, const OpenContext& context, Failu
     return nullptr;
   }
   if (glob.found.empty()) {
-    failure = {"R0400", fmt::format("no file matches `{}`", shown_path(resolve_path(context.base_dir, pattern))), node.origin};
+    failure = {"R0400", fmt::format("no file matches `{}`", shown_path(resolve_path(context.base_dir, pattern))),
+               node.origin};
     return nullptr;
   }
   return std::make_unique<FilesSource>(std::move(glob.found));
@@ -182,9 +184,10 @@ ZEPHON_OP_DEF(Files) = {
     .cls = OpClass::Source,
     .signature = "glob: string -> stream",
     .summary = "One sample for each file that matches, sorted by the bytes of its path: fields `path` and `bytes`.",
-    .prose = "In a pattern `*`, `?` and `[a-z]` match within one name and never a leading dot; `**` matches any number of "
-             "folders (links to folders are not followed there). Relative patterns start at the program's folder. A "
-             "pattern without a match ends the run before it begins. A file is read only where `bytes` is needed.",
+    .prose =
+        "In a pattern `*`, `?` and `[a-z]` match within one name and never a leading dot; `**` matches any number of "
+        "folders (links to folders are not followed there). Relative patterns start at the program's folder. A "
+        "pattern without a match ends the run before it begins. A file is read only where `bytes` is needed.",
     .example = "files(\"examples/data/photos/*/*.jpg\")",
     .implicit = "bytes = read_file(path)",
     .kernel = {.open = open},

@@ -48,8 +48,9 @@ ZEPHON_OP_DEF(Filter) = {
     .cls = OpClass::Subset,
     .signature = "stream, predicate: bool -> stream",
     .summary = "Keeps the samples for which the predicate is true.",
-    .prose = "Where the predicate fails, the sample fails, unless another filter says false before the next operator that "
-             "counts samples (`take`, `batch`, ...): false beats failure, in whatever order the filters stand.",
+    .prose =
+        "Where the predicate fails, the sample fails, unless another filter says false before the next operator that "
+        "counts samples (`take`, `batch`, ...): false beats failure, in whatever order the filters stand.",
     .example = "range(10) | filter index % 3 != 0",
     .algebra = {.on_batches = false},
     .define = {.stream = define},

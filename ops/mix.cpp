@@ -127,9 +127,10 @@ ZEPHON_OP_DEF(Mix) = {
     .cls = OpClass::Merge,
     .signature = "stream, weights: ints, stop: enum(first, all) = first, seed: int = 0 -> stream",
     .summary = "Draws each sample from one of its streams, chosen at random by whole-number weights.",
-    .prose = "Written `mix(web=7, code=3)`. The choice for output k is floor(h * sum of weights / 2^64), h = XXH3-64 of "
-             "(key, k), with the key of a shuffle. `stop=first`: ends when a stream that has ended is chosen; `stop=all`: "
-             "then one of the others is chosen by the same h, until all have ended.",
+    .prose =
+        "Written `mix(web=7, code=3)`. The choice for output k is floor(h * sum of weights / 2^64), h = XXH3-64 of "
+        "(key, k), with the key of a shuffle. `stop=first`: ends when a stream that has ended is chosen; `stop=all`: "
+        "then one of the others is chosen by the same h, until all have ended.",
     .example = "stream a = range(6)\nstream b = range(4)\nmix(a=2, b=1)",
     .effects = {.random = true},
     .algebra = {.counts_arrivals = true},

@@ -13,7 +13,10 @@ struct Settings {
   uint64_t most;  ///< errors allowed
   explicit Settings(const Node& node)
       : name(node.attrs.text("policy")),
-        policy(name == "fail" ? Policy::Fail : name == "skip" ? Policy::Skip : name == "mask" ? Policy::Mask : Policy::Quarantine),
+        policy(name == "fail"   ? Policy::Fail
+               : name == "skip" ? Policy::Skip
+               : name == "mask" ? Policy::Mask
+                                : Policy::Quarantine),
         most(node.attrs.has("max_errors") ? static_cast<uint64_t>(node.attrs.integer("max_errors")) : UINT64_MAX) {}
 };
 
@@ -36,8 +39,8 @@ class OnErrorStream final : public InputStream {
         return item;
       }
       if (++errors_ > settings_.most) {
-        const auto message = fmt::format("{} samples failed, and max_errors is {}; the last: {}", errors_, settings_.most,
-                                         failure->message);
+        const auto message = fmt::format("{} samples failed, and max_errors is {}; the last: {}", errors_,
+                                         settings_.most, failure->message);
         return {std::nullopt, RunFailure{{"R0411", message, failure->where}, sample.id}};
       }
       context_.count_error({*failure, sample.id}, settings_.name);
@@ -53,7 +56,8 @@ class OnErrorStream final : public InputStream {
   std::optional<Failure> find_failure(const Sample& sample) const {
     if (sample.verdict) return *sample.verdict;
     for (const std::string& name : node_.needed) {
-      if (const LazyValue field = sample.find(name); field && field->force().any_failed()) return *field->force().failure();
+      if (const LazyValue field = sample.find(name); field && field->force().any_failed())
+        return *field->force().failure();
     }
     return std::nullopt;
   }
@@ -114,14 +118,16 @@ void infer(const Node& node, std::span<const StreamType> inputs, StreamType& out
 ZEPHON_OP_DEF(OnError) = {
     .name = "on_error",
     .cls = OpClass::Policy,
-    .signature = "stream, policy: enum(fail, skip, quarantine, mask), max_errors: int? >= 0, "
-                 "file: string = \"quarantine.jsonl\" -> stream",
+    .signature =
+        "stream, policy: enum(fail, skip, quarantine, mask), max_errors: int? >= 0, "
+        "file: string = \"quarantine.jsonl\" -> stream",
     .summary = "Says what becomes of the samples that fail here.",
-    .prose = "A sample fails here if a filter above failed on it, or a field that is assigned above and needed below. "
-             "`fail` ends the run when the sample's turn comes; `skip` drops the sample and counts it; `quarantine` also "
-             "appends one line of JSON to `file`; `mask` keeps it, with `valid` false and zeros in the fields that "
-             "failed (where their shape is static; others still fail when they are delivered). One error more than "
-             "`max_errors`, counted from the start of the pass, ends the run.",
+    .prose =
+        "A sample fails here if a filter above failed on it, or a field that is assigned above and needed below. "
+        "`fail` ends the run when the sample's turn comes; `skip` drops the sample and counts it; `quarantine` also "
+        "appends one line of JSON to `file`; `mask` keeps it, with `valid` false and zeros in the fields that "
+        "failed (where their shape is static; others still fail when they are delivered). One error more than "
+        "`max_errors`, counted from the start of the pass, ends the run.",
     .example = "range(6) | x = 12 // (index - 3) | on_error(skip)",
     .algebra = {.counts_arrivals = true, .on_batches = false},
     .define = {.stream = define},

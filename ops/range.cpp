@@ -38,7 +38,9 @@ class RangeSource final : public Source {
   std::string fingerprint() const override { return fmt::format("range {} {}", bounds_.begin, bounds_.end); }
 
  private:
-  int64_t value(uint64_t position) const { return static_cast<int64_t>(static_cast<uint64_t>(bounds_.begin) + position); }
+  int64_t value(uint64_t position) const {
+    return static_cast<int64_t>(static_cast<uint64_t>(bounds_.begin) + position);
+  }
 
   Bounds bounds_;
 };

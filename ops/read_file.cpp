@@ -2,8 +2,8 @@
 #include <fstream>
 #include <iterator>
 
-#include "ops/file_io.h"
 #include "graph/op_def.h"
+#include "ops/file_io.h"
 
 namespace zephon {
 namespace {

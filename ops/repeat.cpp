@@ -74,8 +74,9 @@ ZEPHON_OP_DEF(Repeat) = {
     .cls = OpClass::Repeat,
     .signature = "stream, count: int? >= 0 -> stream",
     .summary = "Goes through its input `count` times, or for ever.",
-    .prose = "Each pass draws anew and shuffles anew; its number is part of the identity of the samples. An endless repeat "
-             "ends at once where a pass yields no sample. Epochs (`--epochs`) are the outermost repeat.",
+    .prose =
+        "Each pass draws anew and shuffles anew; its number is part of the identity of the samples. An endless repeat "
+        "ends at once where a pass yields no sample. Epochs (`--epochs`) are the outermost repeat.",
     .example = "range(3) | repeat(2)",
     .define = {.stream = define},
     .kernel = {.index_map = &kIndexMap},

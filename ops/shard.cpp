@@ -55,9 +55,8 @@ std::unique_ptr<RowOp> make_rows(const Node& node, const EpochContext&) { return
 
 constexpr IndexMap kIndexMap = {
     .output_size = [](const Node& node, uint64_t size) { return Share(node).size(size); },
-    .input_index = [](const Node& node, const EpochContext&, uint64_t, uint64_t index) {
-      return Share(node).input_index(index);
-    },
+    .input_index = [](const Node& node, const EpochContext&, uint64_t,
+                      uint64_t index) { return Share(node).input_index(index); },
 };
 
 void infer(const Node& node, std::span<const StreamType> inputs, StreamType& out, std::string& error) {

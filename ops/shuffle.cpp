@@ -7,8 +7,8 @@ uint64_t key_of(const Node& node, const EpochContext& epoch) {
   return shuffle_key(epoch, static_cast<uint64_t>(node.attrs.integer("seed")), node.attrs.flag("reshuffle_each_epoch"));
 }
 
-// Walks the domain in permuted order. What a filter above has dropped stays dropped, so that shuffling before or after a
-// filter is the same.
+// Walks the domain in permuted order. What a filter above has dropped stays dropped, so that shuffling before or after
+// a filter is the same.
 class ShuffleStream final : public InputStream {
  public:
   explicit ShuffleStream(StreamContext& context)
@@ -32,14 +32,14 @@ std::unique_ptr<SampleStream> define(StreamContext& context) { return std::make_
 
 constexpr IndexMap kIndexMap = {
     .output_size = [](const Node&, uint64_t size) { return size; },
-    .input_index = [](const Node& node, const EpochContext& epoch, uint64_t size, uint64_t index) {
-      return permute_index(key_of(node, epoch), size, index);
-    },
+    .input_index = [](const Node& node, const EpochContext& epoch, uint64_t size,
+                      uint64_t index) { return permute_index(key_of(node, epoch), size, index); },
 };
 
 void infer(const Node&, std::span<const StreamType> inputs, StreamType& out, std::string& error) {
   out = inputs[0];
-  if (out.endless) error = "an endless stream has no order to draw from; shuffle above `repeat`, or give a `buffer_size`";
+  if (out.endless)
+    error = "an endless stream has no order to draw from; shuffle above `repeat`, or give a `buffer_size`";
 }
 
 }  // namespace
@@ -49,9 +49,10 @@ ZEPHON_OP_DEF(Shuffle) = {
     .cls = OpClass::Reorder,
     .signature = "stream, seed: int = 0, reshuffle_each_epoch: bool = true -> stream",
     .summary = "Puts the whole data set into a pseudo-random order, without memory.",
-    .prose = "The order is a keyed bijection of the positions: a Feistel network of 4 rounds with cycle walking. Needs a "
-             "stream whose positions are known before the data is read; elsewhere use `shuffle(buffer_size=n)`. Filters "
-             "above leave holes, so a filter may stand before or after: the samples and their order are the same.",
+    .prose =
+        "The order is a keyed bijection of the positions: a Feistel network of 4 rounds with cycle walking. Needs a "
+        "stream whose positions are known before the data is read; elsewhere use `shuffle(buffer_size=n)`. Filters "
+        "above leave holes, so a filter may stand before or after: the samples and their order are the same.",
     .example = "range(8) | shuffle(seed=7)",
     .effects = {.random = true},
     .algebra = {.needs_domain = true, .keeps_order = false},

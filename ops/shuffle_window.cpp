@@ -8,7 +8,8 @@ uint64_t key_of(const Node& node, const EpochContext& epoch) {
   return shuffle_key(epoch, static_cast<uint64_t>(node.attrs.integer("seed")), node.attrs.flag("reshuffle_each_epoch"));
 }
 
-// Which of `held` samples leaves as the `ordinal`-th: the upper half of a 128-bit product, as unbiased as 64 bits allow.
+// Which of `held` samples leaves as the `ordinal`-th: the upper half of a 128-bit product, as unbiased as 64 bits
+// allow.
 uint64_t slot(uint64_t key, uint64_t ordinal, uint64_t held) {
   const uint64_t words[] = {key, ordinal};
   PlainNumbers numbers;
@@ -97,9 +98,10 @@ ZEPHON_OP_DEF(ShuffleWindow) = {
     .cls = OpClass::Reorder,
     .signature = "stream, buffer_size: int >= 1, seed: int = 0, reshuffle_each_epoch: bool = true -> stream",
     .summary = "Shuffles within a window: each sample that leaves is chosen at random among `buffer_size` held back.",
-    .prose = "Written `shuffle(buffer_size=n)`. Works on any stream, and holds the samples of the window, so it is biased "
-             "and needs memory; `shuffle()` is neither where the positions are known. The k-th sample to leave is "
-             "number floor(h * held / 2^64) of those held, h = XXH3-64 of (key, k); the last one takes its place.",
+    .prose =
+        "Written `shuffle(buffer_size=n)`. Works on any stream, and holds the samples of the window, so it is biased "
+        "and needs memory; `shuffle()` is neither where the positions are known. The k-th sample to leave is "
+        "number floor(h * held / 2^64) of those held, h = XXH3-64 of (key, k); the last one takes its place.",
     .example = "range(8) | filter index != 3 | shuffle(buffer_size=4, seed=7)",
     .surface = "shuffle",
     .effects = {.random = true},

@@ -54,9 +54,8 @@ uint64_t output_size(const Node& node, uint64_t size) {
 
 constexpr IndexMap kIndexMap = {
     .output_size = output_size,
-    .input_index = [](const Node& node, const EpochContext&, uint64_t, uint64_t index) {
-      return index + static_cast<uint64_t>(node.attrs.integer("count"));
-    },
+    .input_index = [](const Node& node, const EpochContext&, uint64_t,
+                      uint64_t index) { return index + static_cast<uint64_t>(node.attrs.integer("count")); },
 };
 
 void infer(const Node&, std::span<const StreamType> inputs, StreamType& out, std::string&) {

@@ -47,8 +47,8 @@ bool merge_arms(const Node& node, std::span<const StreamType> inputs, StreamType
         return false;
       }
       if (f.type.elem != g->type.elem || f.type.rank() != g->type.rank()) {
-        error = fmt::format("field `{}` is `{}` in {}, `{}` in {}", f.name, to_string(f.type), arm(0), to_string(g->type),
-                            arm(i));
+        error = fmt::format("field `{}` is `{}` in {}, `{}` in {}", f.name, to_string(f.type), arm(0),
+                            to_string(g->type), arm(i));
         return false;
       }
       for (size_t d = 0; d < f.type.shape.size(); ++d)

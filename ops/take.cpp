@@ -44,9 +44,8 @@ class TakeRows final : public RowOp {
 std::unique_ptr<RowOp> make_rows(const Node& node, const EpochContext&) { return std::make_unique<TakeRows>(node); }
 
 constexpr IndexMap kIndexMap = {
-    .output_size = [](const Node& node, uint64_t size) {
-      return std::min(size, static_cast<uint64_t>(node.attrs.integer("count")));
-    },
+    .output_size = [](const Node& node,
+                      uint64_t size) { return std::min(size, static_cast<uint64_t>(node.attrs.integer("count"))); },
     .input_index = [](const Node&, const EpochContext&, uint64_t, uint64_t index) { return index; },
 };
 
