@@ -1,0 +1,509 @@
+#!/usr/bin/env python3
+"""Drives zephonc as a person does: help, exit codes, hostile programs and data, output, signals, resuming, ranks.
+
+usage: cli_test.py ZEPHONC [TEST...]      ZEPHON_BLESS=1 rewrites the golden texts (tests/cli/*.txt, ops/OPS.md, optimizer/RULES.md)
+"""
+import json
+import os
+import pty
+import random
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), ".."))
+ZEPHONC = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else os.path.join(ROOT, "build/dev/zephonc/zephonc")
+PHOTOS = os.path.join(ROOT, "examples/data/photos")
+BLESS = bool(os.environ.get("ZEPHON_BLESS"))
+COUNT = "zpl 1\npipeline p(n: int = 100) { range(n) | x = index * 3 + 1 | batch(8) }\n"
+DECODE = ('zpl 1\npipeline p(root: path) { files("{root}/*.jpg") | image = bytes.decode_image(mode="rgb")'
+          ' | mean = image.f32.mean() | select path, mean }\n')
+
+
+def photos():
+    return sorted(os.path.join(d, f) for d, _, names in os.walk(PHOTOS) for f in names if f.endswith(".jpg"))
+
+
+class Outcome:
+    def __init__(self, args, done):
+        self.args, self.code, self.out, self.err = args, done.returncode, done.stdout, done.stderr
+
+    def __str__(self):
+        return f"$ zephonc {' '.join(map(str, self.args))}\n{self.out}\n{self.err}\n-> {self.code}"
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="zephon-cli-")
+        self.addCleanup(shutil.rmtree, self.dir, True)
+
+    def path(self, name):
+        return os.path.join(self.dir, name)
+
+    def write(self, name, content):
+        path = self.path(name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    def zephonc(self, *args, timeout=120, **options):
+        done = subprocess.run([ZEPHONC, *map(str, args)], stdout=options.pop("stdout", subprocess.PIPE),
+                              stderr=subprocess.PIPE, cwd=self.dir, timeout=timeout, text=True, errors="replace",
+                              **options)
+        return Outcome(args, done)
+
+    def expect(self, code, *args, says=(), silent=(), **options):
+        outcome = self.zephonc(*args, **options)
+        self.assertEqual(outcome.code, code, str(outcome))
+        for pattern in [says] if isinstance(says, str) else says:
+            self.assertRegex(outcome.err + (outcome.out or ""), pattern, str(outcome))
+        for pattern in [silent] if isinstance(silent, str) else silent:
+            self.assertNotRegex(outcome.err + (outcome.out or ""), pattern, str(outcome))
+        return outcome
+
+    def program_fails(self, text, code, name="bad.zpl"):
+        """`check` and `run` both refuse, with the code, and in little time."""
+        path = self.write(name, text)
+        for command in ("check", "run"):
+            start = time.monotonic()
+            self.expect(1, command, path, says=code)
+            self.assertLess(time.monotonic() - start, 20)
+
+    def digest(self, *args):
+        return self.expect(0, "run", *args, "--digest").out.strip()
+
+    def golden(self, name, text):
+        path = os.path.join(ROOT, name)
+        if BLESS:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        self.assertTrue(os.path.exists(path), f"{name} is missing; ZEPHON_BLESS=1 makes it")
+        with open(path, encoding="utf-8") as file:
+            self.assertEqual(file.read(), text, f"{name} differs; ZEPHON_BLESS=1 rewrites it")
+
+
+class Help(Case):
+    COMMANDS = ("run", "check", "plan", "show", "ir", "verify", "ops", "rules", "explain")
+
+    def test_texts(self):
+        self.golden("tests/cli/help.txt", self.expect(0, "--help").out)
+        for command in self.COMMANDS:
+            self.golden(f"tests/cli/help_{command}.txt", self.expect(0, command, "--help").out)
+
+    def test_version(self):
+        self.assertRegex(self.expect(0, "--version").out, r"^zephonc \d+\.\d+\.\d+\n$")
+
+    def test_reference_pages(self):
+        self.golden("ops/OPS.md", self.expect(0, "ops", "--markdown").out)
+        self.golden("optimizer/RULES.md", self.expect(0, "rules", "--markdown").out)
+
+    def test_names(self):
+        self.expect(0, "ops", "resize", says="resize")
+        self.expect(64, "ops", "resise", says="did you mean `resize`")
+        self.expect(64, "rules", "fuse_kernel", says="did you mean `fuse_kernels`")
+        self.expect(0, "explain", "E0203")
+        self.expect(64, "explain", "E9999", says="no diagnostic")
+
+
+class Usage(Case):
+    def test_usage_errors(self):
+        self.write("p.zpl", COUNT)
+        for args, says in (
+                ([], "a command is required"), (["rnu"], "did you mean `run`"), (["run"], "FILE is required"),
+                (["run", "p.zpl", "--epcohs", "2"], "did you mean `--epochs`"), (["run", "p.zpl", "n"], "param=value"),
+                (["run", "p.zpl", "--rank", "2", "--world-size", "2"], "world-size"),
+                (["run", "p.zpl", "--take", "-1"], "at least 0"), (["run", "p.zpl", "--format", "csv"], "npy, tar, jsonl"),
+                (["run", "p.zpl", "--disable", "fuse_kernel"], "did you mean `fuse_kernels`"),
+                (["run", "p.zpl", "--allow", "fast-dct"], "relaxation"),
+                (["run", "p.zpl", "--memory", "12Q"], "--memory")):
+            with self.subTest(args=args):
+                self.expect(64, *args, says=says)
+
+    def test_program_errors(self):
+        self.write("p.zpl", COUNT)
+        self.expect(1, "run", "nowhere.zpl", says="nowhere.zpl")
+        self.expect(1, "run", "p.zpl", "n=ten", says="E0210")
+        self.expect(1, "run", "p.zpl", "m=10", says="E0210")
+        self.expect(1, "check", self.dir, says="zephonc-|zephon-cli")
+
+    def test_success_is_quiet_on_standard_output(self):
+        self.write("p.zpl", COUNT)
+        outcome = self.expect(0, "run", "p.zpl")
+        self.assertEqual(outcome.out, "")
+        self.assertEqual(outcome.err.count("\n"), 1, outcome.err)
+        self.assertRegex(outcome.err, r"100 samples.*13 batches")
+
+    def test_json_is_one_object(self):
+        self.write("p.zpl", COUNT)
+        outcome = self.expect(0, "run", "p.zpl", "--json", "--digest")
+        report = json.loads(outcome.out)
+        for key in ("samples", "batches", "seconds", "startup_seconds", "steady_seconds", "samples_per_second", "cpu_seconds",
+                    "peak_rss", "base_rss", "digest", "errors", "plan_hash", "operators"):
+            self.assertIn(key, report)
+        self.assertEqual((report["samples"], report["batches"]), (100, 13))
+        self.assertEqual(report["digest"], self.digest("p.zpl"))
+        for operator in report["operators"]:
+            for key in ("name", "line", "samples", "bytes_out", "cpu_seconds", "wait_seconds"):
+                self.assertIn(key, operator)
+
+    def test_take_counts_records(self):
+        self.write("p.zpl", COUNT)
+        self.assertEqual(json.loads(self.expect(0, "run", "p.zpl", "--take", 3, "--json").out)["batches"], 3)
+        self.assertEqual(json.loads(self.expect(0, "run", "p.zpl", "--take", 0, "--json").out)["batches"], 0)
+        self.assertEqual(json.loads(self.expect(0, "run", "p.zpl", "--epochs", 2, "--json").out)["samples"], 200)
+
+    def test_stats_and_trace(self):
+        self.write("p.zpl", COUNT)
+        self.expect(0, "run", "p.zpl", "--stats", says="operator")
+        self.expect(0, "run", "p.zpl", "--trace", "t.json")
+        with open(self.path("t.json"), encoding="utf-8") as file:
+            events = json.load(file)["traceEvents"]
+        self.assertTrue(any(event["ph"] == "X" for event in events))
+
+
+class HostilePrograms(Case):
+    def test_random_bytes(self):
+        self.program_fails(random.Random(1).randbytes(1 << 20), "E01")
+        self.program_fails(random.Random(1).randbytes(1 << 20), "E01", "bad.yaml")
+
+    def test_empty(self):
+        self.program_fails("", "E01")
+        self.program_fails("", "E01", "bad.yaml")
+
+    def test_deep_nesting(self):
+        for opened, closed in (("(", ")"), ("[", "]")):
+            deep = opened * 10000 + "1" + closed * 10000
+            self.program_fails("zpl 1\npipeline p() { range(3) | x = " + deep + " }\n", "E0102")
+        self.program_fails("zpl: 1\npipeline: p\nsteps: " + "[" * 10000 + "]" * 10000 + "\n", "E01", "bad.yaml")
+        self.program_fails("zpl 1\npipeline p() { range(3) | x = " + "-" * 10000 + "1 }\n", "E01")
+
+    def test_yaml(self):
+        steps = "steps:\n  - range: 10\n"
+        for text, code in (
+                ("zpl: 1\npipeline: p\nsteps:\n\t- range: 10\n", "E0150"),
+                ("zpl: 1\npipeline: p\npipeline: q\n" + steps, "E0151"),
+                ("zpl: 1\npipeline: p\nstep:\n  - range: 10\n", "E0152"),
+                ("zpl: 1\npipeline: p\nlet: {a: &a [1, 2], b: *a}\n" + steps, "E015"),
+                ("zpl: 1\npipeline: p\nlet: &x {a: *x}\n" + steps, "E015"),
+                ("a: &a [x, x]\nb: &b [*a, *a]\n" + "".join(
+                    f"k{i}: &k{i} [{', '.join([f'*k{i - 1}' if i else '*b'] * 9)}]\n" for i in range(12)), "E015")):
+            with self.subTest(text=text[:60]):
+                self.program_fails(text, code, "bad.yaml")
+
+
+class HostileData(Case):
+    def folder(self, *good):
+        os.makedirs(self.path("in"), exist_ok=True)
+        for i, source in enumerate(good):
+            shutil.copy(source, self.path(f"in/{i}.jpg"))
+        self.write("p.zpl", DECODE)
+        return self.path("in")
+
+    def run_fails(self, *says, args=()):
+        out = self.path("out")
+        outcome = self.expect(2, "run", "p.zpl", "root=in", "--out", out, *args, says=says)
+        self.assertFalse(os.path.exists(out), "a failed run left its output")
+        self.assertEqual([f for f in os.listdir(self.dir) if "partial" in f], [])
+        return outcome
+
+    def test_no_match(self):
+        self.folder()
+        self.run_fails("R0400")
+
+    def test_bad_pictures(self):
+        whole = open(photos()[0], "rb").read()
+        scan = whole.rfind(b"\xff\xda")
+        noise = random.Random(2).randbytes(4000)
+        for name, data in (("empty", b""), ("truncated", whole[:scan + (len(whole) - scan) // 2]), ("headless", whole[200:]),
+                           ("corrupt", whole[:scan // 2] + noise + whole[scan // 2 + 4000:]),
+                           ("png", b"\x89PNG\r\n\x1a\n" + noise), ("text", b"not a picture\n")):
+            with self.subTest(kind=name):
+                self.folder(photos()[1])
+                self.write("in/z.jpg", data)
+                outcome = self.run_fails(r"z\.jpg", r"p\.zpl:2", "--id")
+                replay = re.search(r"zephonc (show .*)", outcome.err)
+                self.assertTrue(replay, str(outcome))
+                self.expect(0, *[word.strip("'`") for word in replay[1].split()], says="decode|R0")
+
+    def test_unreadable(self):
+        folder = self.folder(photos()[0])
+        os.symlink("/nowhere/at/all.jpg", os.path.join(folder, "z.jpg"))
+        self.run_fails("R0401", r"z\.jpg")
+        os.remove(os.path.join(folder, "z.jpg"))
+        os.mkdir(os.path.join(folder, "z.jpg"))
+        outcome = self.zephonc("run", "p.zpl", "root=in")
+        self.assertIn(outcome.code, (0, 2), str(outcome))  # a folder is no file: skipped by the pattern, or refused
+
+    def test_names(self):
+        folder = self.folder()
+        deep = os.path.join(folder, *["d" * 200] * 10)
+        os.makedirs(deep)
+        shutil.copy(photos()[0], os.path.join(deep, "long.jpg"))
+        shutil.copy(photos()[1], os.path.join(folder, "h\u00e4user \u2603.jpg"))
+        shutil.copy(photos()[2], os.path.join(os.fsencode(folder), b"caf\xe9.jpg"))
+        self.assertEqual(json.loads(self.expect(0, "run", "p.zpl", "root=in", "--json").out)["samples"], 2)
+        self.assertEqual(json.loads(self.expect(0, "run", "p.zpl", f"root={deep}", "--json").out)["samples"], 1)
+
+    def test_policies(self):
+        folder = self.folder(*photos()[:4])
+        self.write("in/1.jpg", b"junk")
+        for policy, samples in (("skip", 3), ("quarantine", 3), ("mask", 4)):
+            with self.subTest(policy=policy):
+                self.write("q.zpl", DECODE.replace("| select path, mean", f"| on_error({policy}) | select path, mean"))
+                report = json.loads(self.expect(0, "run", "q.zpl", f"root={folder}", "--json").out)
+                self.assertEqual(report["samples"], samples)
+                self.assertEqual(sum(report["errors"].values()), 1)
+        self.write("q.zpl", DECODE.replace("| select path, mean", "| on_error(fail) | select path, mean"))
+        self.expect(2, "run", "q.zpl", f"root={folder}", says=r"1\.jpg")
+
+    def test_shapes_in_a_batch(self):
+        self.folder(*photos()[:6])
+        self.write("p.zpl", 'zpl 1\npipeline p(root: path) { files("{root}/*.jpg") | image = bytes.decode_image(mode="rgb")'
+                            ' | select image | batch(6) }\n')
+        self.run_fails("R0410", r"\.jpg|--id")
+
+    def csv(self, content, code, extra=()):
+        self.write("t.csv", content)
+        self.write("t.zpl", 'zpl 1\npipeline t() { csv("t.csv", columns={a: f64, n: i64, s: str}) | batch(2) }\n')
+        return self.expect(code, "run", "t.zpl", *extra)
+
+    def test_tables_that_are_well(self):
+        plain = self.csv("a,n,s\n1.5,2,x\nnan,-3,y\n", 0, ["--digest"]).out
+        self.assertEqual(self.csv("\ufeffa,n,s\n1.5,2,x\nnan,-3,y\n", 0, ["--digest"]).out, plain)
+        self.assertEqual(self.csv("a,n,s\r\n1.5,2,x\r\nnan,-3,y\r\n", 0, ["--digest"]).out, plain)
+        self.assertEqual(self.csv("a,n,s\n1.5,2,x\nnan,-3,y", 0, ["--digest"]).out, plain)
+
+    def test_tables_that_are_not(self):
+        for content, code in (
+                (b"a,n,s\n1.5,2,x\n2.5,3\n", "R0403"), (b"a,n,s\n1.5,2,x\n1,2,x,y\n", "R0403"),
+                (b"a,n,s\nten,2,x\n", "R0404"), (b"a,n,s\n1,2.5,x\n", "R0404"), (b"a,n,s\n1,2,\xff\xfe\n", "R0404"),
+                (b"a,n\n1,2\n", "R0402"), (b"", "R0402")):
+            with self.subTest(content=content):
+                outcome = self.csv(content, 2)
+                self.assertIn(code, outcome.err, str(outcome))
+        outcome = self.csv(b"a,n,s\n1,2," + b"x" * 10_000_000 + b"\n1,2,y\n", 2)
+        self.assertIn("R0403", outcome.err[:2000], "a 10 MB line")
+        self.assertLess(len(outcome.err), 5000, "a message repeats the line")
+
+    def test_least_memory(self):
+        self.folder(*photos()[:2])
+        self.run_fails("R0504", r"\d+(\.\d)? [KMG]iB", args=("--memory", "1K"))
+
+
+class Output(Case):
+    def setUp(self):
+        super().setUp()
+        self.write("p.zpl", COUNT)
+
+    def test_formats(self):
+        for form in ("npy", "tar", "jsonl"):
+            self.expect(0, "run", "p.zpl", "--out", form, "--format", form)
+        names = sorted(os.listdir(self.path("npy")))
+        self.assertEqual(len(names), 26)
+        self.assertEqual(names[0], "00000000.index.npy")
+        data = open(self.path("npy/00000000.x.npy"), "rb").read()
+        self.assertTrue(data.startswith(b"\x93NUMPY\x01\x00"))
+        self.assertEqual(len(data) % 64, 0)
+        self.assertIn(b"'descr': '<i8'", data)
+        self.assertIn(b"'shape': (8,)", data)
+        self.assertEqual([int.from_bytes(data[-64 + 8 * i:][:8], "little") for i in range(8)], [3 * i + 1 for i in range(8)])
+        import tarfile
+        with tarfile.open(self.path("tar/records.tar")) as tar:
+            self.assertEqual(sorted(tar.getnames()), names)
+            self.assertEqual(tar.extractfile("00000000.x.npy").read(), data)
+        rows = [json.loads(line) for line in open(self.path("jsonl/records.jsonl"), encoding="utf-8")]
+        self.assertEqual([x for row in rows for x in row["x"]], [3 * i + 1 for i in range(100)])
+
+    def test_never_over_another_run(self):
+        self.write("there/file", "precious")
+        self.expect(2, "run", "p.zpl", "--out", "there", says="R0502")
+        self.assertEqual(os.listdir(self.path("there")), ["file"])
+
+    def test_unwritable(self):
+        self.expect(2, "run", "p.zpl", "--out", "/proc/nothing", says="R0501")
+        self.expect(2, "run", "p.zpl", "--manifest", "nowhere/m.json", says="R0501.*nowhere/m.json")
+        self.expect(2, "run", "p.zpl", "--save-state", "nowhere/s", says="R0501")
+
+    def test_full(self):
+        for flag in ("--manifest", "--trace", "--save-state"):
+            self.expect(2, "run", "p.zpl", flag, "/dev/full", says="R0501.*no space left")
+        with open("/dev/full", "w") as full:
+            self.assertEqual(self.zephonc("run", "p.zpl", "--json", stdout=full).code, 2)
+        # A file system without room, where we may not mount one: a limit on the size of files.
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+        for form in ("tar", "jsonl"):
+            self.expect(2, "run", "p.zpl", "n=100000", "--out", "o", "--format", form, says="R0501", preexec_fn=limit)
+            self.assertFalse(os.path.exists(self.path("o")))
+
+    def test_closed_pipe(self):
+        reader, writer = os.pipe()
+        os.close(reader)
+        for args in (("ops",), ("check", "p.zpl"), ("run", "p.zpl", "--json")):
+            with self.subTest(args=args):
+                outcome = self.zephonc(*args, stdout=writer)
+                self.assertEqual(outcome.code, 2, str(outcome))
+                self.assertIn("standard output", outcome.err)
+        os.close(writer)
+
+    def start(self, *args):
+        return subprocess.Popen([ZEPHONC, *map(str, args)], cwd=self.dir, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                text=True)
+
+    def wait_for(self, condition):
+        deadline = time.monotonic() + 60
+        while not condition():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+
+    def partial(self):
+        found = [f for f in os.listdir(self.dir) if ".partial-" in f]
+        return found and any(os.listdir(self.path(f)) for f in found if os.path.isdir(self.path(f)))
+
+    def test_killed(self):
+        run = self.start("run", "p.zpl", "n=100000000", "--out", "o", "--manifest", "m.json")
+        self.wait_for(self.partial)
+        run.kill()
+        run.communicate()
+        self.assertFalse(os.path.exists(self.path("o")))
+        self.assertFalse(os.path.exists(self.path("m.json")))
+        self.expect(0, "run", "p.zpl", "--out", "o", "--manifest", "m.json")  # what was left is in nobody's way
+
+    def test_asked_to_stop(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            run = self.start("run", "p.zpl", "n=100000000", "--out", "o", "--save-state", "s")
+            self.wait_for(self.partial)
+            run.send_signal(number)
+            _, err = run.communicate(timeout=30)
+            self.assertEqual(run.returncode, 2, err)
+            self.assertIn("R0506", err)
+            self.assertFalse(os.path.exists(self.path("o")))
+            self.assertFalse(self.partial())
+            self.assertTrue(os.path.exists(self.path("s")))
+
+    def test_status(self):
+        run = self.start("run", "p.zpl", "n=100000000", "--out", "o")
+        self.wait_for(self.partial)
+        run.send_signal(signal.SIGQUIT)
+        time.sleep(1)
+        run.send_signal(signal.SIGINT)
+        _, err = run.communicate(timeout=30)
+        self.assertRegex(err, "operator|running|waiting")
+
+    def test_progress_on_a_terminal(self):
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.chdir(self.dir)
+            os.execv(ZEPHONC, [ZEPHONC, "run", "p.zpl", "n=20000000"])
+        shown = b""
+        try:
+            while part := os.read(terminal, 65536):
+                shown += part
+        except OSError:
+            pass
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0, shown)
+        self.assertIn(b"\r", shown)
+        self.assertIn(b"samples/s", shown)
+
+
+class Continuation(Case):
+    def setUp(self):
+        super().setUp()
+        self.write("p.zpl", "zpl 1\npipeline p(n: int = 100, w: int = 16) {\n  range(n) | shuffle() | x = index * 3 + 1 | u = uniform(0, 1)\n"
+                            "  | filter x % 7 != 0 | shuffle(buffer_size=w) | batch(8)\n}\n")
+
+    def manifest(self, *args):
+        self.expect(0, "run", "p.zpl", *args, "--manifest", "m.json")
+        with open(self.path("m.json"), encoding="utf-8") as file:
+            return json.load(file)
+
+    def test_resume(self):
+        whole = self.manifest("--epochs", 2)
+        records = self.manifest("--epochs", 2, "--take", 3, "--save-state", "s")["records"]
+        while True:
+            part = self.manifest("--epochs", 2, "--resume", "s", "--take", 3, "--save-state", "s")["records"]
+            records += part
+            if len(part) < 3:
+                break
+        self.assertEqual(records, whole["records"])
+
+    def test_resume_refuses(self):
+        self.manifest("--take", 3, "--save-state", "s")
+        self.expect(2, "run", "p.zpl", "n=101", "--resume", "s", says="R0507")
+        self.expect(2, "run", "p.zpl", "--resume", "none", says="none")
+        self.write("junk", b"\0junk")
+        self.expect(2, "run", "p.zpl", "--resume", "junk", says="R0507")
+
+    def test_ranks(self):
+        whole = self.manifest()["records"]
+        for world in (2, 3):
+            parts = [self.manifest("--rank", r, "--world-size", world)["records"] for r in range(world)]
+            rounds = len(whole) // world
+            self.assertEqual({len(part) for part in parts}, {rounds})
+            composed = [parts[g % world][g // world] for g in range(rounds * world)]
+            self.assertEqual(composed, whole[:rounds * world])
+
+    def test_ranks_say_what_they_drop(self):
+        batches = len(self.manifest()["records"])
+        world = next(w for w in (2, 3, 4, 5) if batches % w)
+        report = json.loads(self.expect(0, "run", "p.zpl", "--rank", 0, "--world-size", world, "--json").out)
+        self.assertEqual(report["dropped_batches"], batches % world)
+
+
+class Views(Case):
+    def setUp(self):
+        super().setUp()
+        self.write("p.zpl", COUNT)
+        self.write("d.zpl", DECODE)
+
+    def test_check(self):
+        self.expect(0, "check", "p.zpl", says=[r"x: i64", "batch of 8"])
+
+    def test_plan(self):
+        for stage in ("source", "typed", "optimized", "physical"):
+            self.expect(0, "plan", "p.zpl", "--stage", stage, says="range")
+        for stage in ("typed", "optimized", "physical"):
+            json.loads(self.expect(0, "plan", "p.zpl", "--stage", stage, "--format", "json").out)
+            self.expect(0, "plan", "p.zpl", "--stage", stage, "--format", "dot", says="^digraph")
+        svg = self.zephonc("plan", "p.zpl", "--format", "svg")
+        self.assertTrue(svg.code == 0 and "<svg" in svg.out if shutil.which("dot") else "Graphviz" in svg.err, str(svg))
+
+    def test_steps_and_why(self):
+        self.write("d.zpl", DECODE.replace("| select", "| take(3) | select"))
+        self.expect(0, "plan", "d.zpl", f"root={PHOTOS}/bird", "--steps", says=[r"(?m)^[-+] ", "take"])
+        self.expect(0, "plan", "d.zpl", f"root={PHOTOS}/bird", "--why", "fuse_kernels", says="fuse_kernels")
+        self.expect(64, "plan", "d.zpl", f"root={PHOTOS}/bird", "--why", "fuse", says="no rule")
+
+    def test_show(self):
+        text = self.expect(0, "show", "d.zpl", f"root={PHOTOS}/bird", "--index", 1).out
+        self.assertRegex(text, r"mean\s+f32")
+        identity = re.search(r"id (\S+)", text)[1]
+        self.assertIn(identity, self.expect(0, "show", "d.zpl", f"root={PHOTOS}/bird", "--id", identity, "--png", "png").out)
+        text = self.expect(0, "show", "d.zpl", f"root={PHOTOS}/bird", "--at", "2", "--png", "png").out
+        self.assertRegex(text, r"image\s+u8\[")
+        self.assertTrue(open(self.path("png/image.png"), "rb").read().startswith(b"\x89PNG"))
+        self.expect(2, "show", "d.zpl", f"root={PHOTOS}/bird", "--index", 100000, says="samples")
+
+    def test_verify(self):
+        self.expect(0, "verify", "p.zpl", says=["13", "x", "index"])
+
+    def test_sheet(self):
+        self.write("s.zpl", 'zpl 1\npipeline s(root: path) { files("{root}/*.jpg") | image = bytes.decode_image(mode="rgb") | select image }\n')
+        self.expect(0, "run", "s.zpl", f"root={PHOTOS}/bird", "--take", 5, "--sheet", "sheet.png")
+        self.assertTrue(open(self.path("sheet.png"), "rb").read().startswith(b"\x89PNG"))
+
+    def test_ir(self):
+        self.expect(0, "ir", "p.zpl", says="define")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
