@@ -26,7 +26,7 @@ class Hasher {
     number(value.size());
     bytes(value.data(), value.size());
   }
-  void field(const RecordField& field) {
+  void field(const DeliveredField& field) {
     text(field.name);
     text(elem_name(field.elem));
     number(field.shape.size());
@@ -57,14 +57,14 @@ RunDigest::~RunDigest() = default;
 void RunDigest::add(const RecordDigest& digest) { state_->hasher.bytes(digest.data(), digest.size()); }
 RecordDigest RunDigest::value() const { return state_->hasher.value(); }
 
-RecordDigest digest_of(const Record& record) {
+RecordDigest digest_of(const DeliveredRecord& record) {
   Hasher hasher;
   hasher.number(record.fields.size());
-  for (const RecordField& field : record.fields) hasher.field(field);
+  for (const DeliveredField& field : record.fields) hasher.field(field);
   return hasher.value();
 }
 
-RecordDigest digest_of(const RecordField& field) {
+RecordDigest digest_of(const DeliveredField& field) {
   Hasher hasher;
   hasher.field(field);
   return hasher.value();

@@ -18,9 +18,9 @@
 namespace zephon {
 
 using RecordDigest = std::array<uint8_t, 16>;
-RecordDigest digest_of(const Record& record);
+RecordDigest digest_of(const DeliveredRecord& record);
 /// One field alone, as above.
-RecordDigest digest_of(const RecordField& field);
+RecordDigest digest_of(const DeliveredField& field);
 std::string hex(const RecordDigest& digest);
 
 class RunDigest {

@@ -42,7 +42,7 @@ std::string_view npy_descr(Elem elem) {
 }
 
 /// Header of the .npy format 1.0 (numpy.lib.format), padded to 64 bytes.
-std::string npy_header(const RecordField& field) {
+std::string npy_header(const DeliveredField& field) {
   std::string shape;
   for (int64_t extent : field.shape) shape += fmt::format("{}, ", extent);
   if (field.shape.size() > 1) shape.resize(shape.size() - 2);
@@ -64,9 +64,14 @@ struct Member {
   size_t size = 0;
 };
 
-Member member_of(const Record& record, const RecordField& field) {
+std::string key_of(const DeliveredRecord& record) {
+  std::string ordinal = fmt::format("{:08}", record.ordinal);
+  return record.epoch == 0 ? ordinal : fmt::format("{}-{}", record.epoch, ordinal);
+}
+
+Member member_of(const DeliveredRecord& record, const DeliveredField& field) {
   Member out;
-  out.name = fmt::format("{:08}.{}.{}", record.ordinal, field.name, is_string(field.elem) ? "json" : "npy");
+  out.name = fmt::format("{}.{}.{}", key_of(record), field.name, is_string(field.elem) ? "json" : "npy");
   if (is_string(field.elem)) {
     append_json(out.head, field);
     out.head += '\n';
@@ -78,11 +83,11 @@ Member member_of(const Record& record, const RecordField& field) {
   return out;
 }
 
-class NpySink : public Sink {
+class NpyWriter : public Writer {
  public:
-  explicit NpySink(StagedFolder& folder) : folder_(folder) {}
-  std::optional<Failure> write(const Record& record) override {
-    for (const RecordField& field : record.fields) {
+  explicit NpyWriter(StagedFolder& folder) : folder_(folder) {}
+  std::optional<Failure> write(const DeliveredRecord& record) override {
+    for (const DeliveredField& field : record.fields) {
       Member member = member_of(record, field);
       FileWriter file;
       if (auto failure = file.open(folder_.file(member.name), folder_.shown(member.name))) return failure;
@@ -99,12 +104,12 @@ class NpySink : public Sink {
 };
 
 /// POSIX ustar; sizes beyond 8 GiB in the base-256 form that every reader knows.
-class TarSink : public Sink {
+class TarWriter : public Writer {
  public:
-  explicit TarSink(StagedFolder& folder) : path_(folder.file("records.tar")), shown_(folder.shown("records.tar")) {}
-  std::optional<Failure> write(const Record& record) override {
+  explicit TarWriter(StagedFolder& folder) : path_(folder.file("records.tar")), shown_(folder.shown("records.tar")) {}
+  std::optional<Failure> write(const DeliveredRecord& record) override {
     if (auto failure = open()) return failure;
-    for (const RecordField& field : record.fields) {
+    for (const DeliveredField& field : record.fields) {
       Member member = member_of(record, field);
       size_t size = member.head.size() + member.size;
       if (auto failure = file_.write(header(member.name, size))) return failure;
@@ -150,14 +155,14 @@ class TarSink : public Sink {
   FileWriter file_;
 };
 
-class JsonlSink : public Sink {
+class JsonlWriter : public Writer {
  public:
-  explicit JsonlSink(StagedFolder& folder)
+  explicit JsonlWriter(StagedFolder& folder)
       : path_(folder.file("records.jsonl")), shown_(folder.shown("records.jsonl")) {}
-  std::optional<Failure> write(const Record& record) override {
+  std::optional<Failure> write(const DeliveredRecord& record) override {
     if (auto failure = open()) return failure;
     line_ = "{";
-    for (const RecordField& field : record.fields) {
+    for (const DeliveredField& field : record.fields) {
       if (line_.size() > 1) line_ += ", ";
       append_json_string(line_, field.name);
       line_ += ": ";
@@ -177,16 +182,16 @@ class JsonlSink : public Sink {
   FileWriter file_;
 };
 
-class FolderSink : public Sink {
+class FolderWriter : public Writer {
  public:
   std::optional<Failure> open(const std::string& path, const std::string& format) {
     if (auto failure = folder_.open(path)) return failure;
-    if (format == "npy") writer_ = std::make_unique<NpySink>(folder_);
-    if (format == "tar") writer_ = std::make_unique<TarSink>(folder_);
-    if (format == "jsonl") writer_ = std::make_unique<JsonlSink>(folder_);
+    if (format == "npy") writer_ = std::make_unique<NpyWriter>(folder_);
+    if (format == "tar") writer_ = std::make_unique<TarWriter>(folder_);
+    if (format == "jsonl") writer_ = std::make_unique<JsonlWriter>(folder_);
     return std::nullopt;
   }
-  std::optional<Failure> write(const Record& record) override { return writer_->write(record); }
+  std::optional<Failure> write(const DeliveredRecord& record) override { return writer_->write(record); }
   std::optional<Failure> close() override {
     if (auto failure = writer_->close()) return failure;
     return folder_.commit();
@@ -194,18 +199,18 @@ class FolderSink : public Sink {
 
  private:
   StagedFolder folder_;
-  std::unique_ptr<Sink> writer_;
+  std::unique_ptr<Writer> writer_;
 };
 
 }  // namespace
 
-std::unique_ptr<Sink> make_folder_sink(const std::string& folder, const std::string& format, Failure& failure) {
-  auto sink = std::make_unique<FolderSink>();
-  if (auto problem = sink->open(folder, format)) {
+std::unique_ptr<Writer> make_folder_writer(const std::string& folder, const std::string& format, Failure& failure) {
+  auto writer = std::make_unique<FolderWriter>();
+  if (auto problem = writer->open(folder, format)) {
     failure = *problem;
     return nullptr;
   }
-  return sink;
+  return writer;
 }
 
 }  // namespace zephon

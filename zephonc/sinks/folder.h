@@ -4,7 +4,7 @@
 // npy:   RECORD.FIELD.npy per numeric field; fields of strings as RECORD.FIELD.json (bytes in base64).
 // tar:   the same members in one records.tar, in order (what WebDataset readers expect).
 // jsonl: records.jsonl, one object a record; NaN and infinities as strings, bytes in base64.
-// RECORD is the ordinal with at least eight digits, so names sort in order.
+// RECORD is the ordinal in the epoch with at least eight digits, after the first epoch headed by the epoch's number: "1-00000000".
 
 #include <memory>
 #include <string>
@@ -14,6 +14,6 @@
 namespace zephon {
 
 /// `format` is npy, tar or jsonl. Null and `failure` set where the folder cannot be made.
-std::unique_ptr<Sink> make_folder_sink(const std::string& folder, const std::string& format, Failure& failure);
+std::unique_ptr<Writer> make_folder_writer(const std::string& folder, const std::string& format, Failure& failure);
 
 }  // namespace zephon

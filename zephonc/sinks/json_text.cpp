@@ -23,7 +23,7 @@ void append_base64(std::string& out, std::string_view bytes) {
 }
 
 template <class T>
-T load(const RecordField& field, int64_t i) {
+T load(const DeliveredField& field, int64_t i) {
   T value;
   std::memcpy(&value, static_cast<const char*>(field.data) + static_cast<size_t>(i) * sizeof(T), sizeof(T));
   return value;
@@ -40,7 +40,7 @@ void append_float(std::string& out, F value) {
   }
 }
 
-void append_element(std::string& out, const RecordField& field, int64_t i) {
+void append_element(std::string& out, const DeliveredField& field, int64_t i) {
   auto integer = [&](auto value) { fmt::format_to(std::back_inserter(out), "{}", value); };
   switch (field.elem) {
     case Elem::Bool:
@@ -74,7 +74,7 @@ void append_element(std::string& out, const RecordField& field, int64_t i) {
   }
 }
 
-void append_dim(std::string& out, const RecordField& field, size_t dim, int64_t& next) {
+void append_dim(std::string& out, const DeliveredField& field, size_t dim, int64_t& next) {
   if (dim == field.shape.size()) return append_element(out, field, next++);
   out += '[';
   for (int64_t i = 0; i < field.shape[dim]; ++i) {
@@ -122,7 +122,7 @@ void append_json_string(std::string& out, std::string_view text) {
   out += '"';
 }
 
-void append_json(std::string& out, const RecordField& field) {
+void append_json(std::string& out, const DeliveredField& field) {
   int64_t next = 0;
   append_dim(out, field, 0, next);
 }

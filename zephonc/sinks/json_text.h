@@ -11,6 +11,6 @@ namespace zephon {
 /// Quoted; bytes that are not UTF-8 become U+FFFD.
 void append_json_string(std::string& out, std::string_view text);
 /// Nested arrays; floats in their shortest form that reads back, NaN and infinities as strings, `bytes` in base64.
-void append_json(std::string& out, const RecordField& field);
+void append_json(std::string& out, const DeliveredField& field);
 
 }  // namespace zephon

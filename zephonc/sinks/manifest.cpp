@@ -9,17 +9,17 @@
 namespace zephon {
 namespace {
 
-class ManifestSink : public Sink {
+class ManifestWriter : public Writer {
  public:
   std::optional<Failure> open(const std::string& path, const std::string& head) {
     if (auto failure = file_.open(path)) return failure;
     return file_.write(head.substr(0, head.rfind('}')) + ", \"records\": [\n");
   }
-  std::optional<Failure> write(const Record& record) override {
+  std::optional<Failure> write(const DeliveredRecord& record) override {
     RecordDigest digest = digest_of(record);
     run_.add(digest);
     line_ = count_++ == 0 ? "" : ",\n";
-    line_ += fmt::format("{{\"ordinal\": {}, \"digest\": \"{}\", \"ids\": [", record.ordinal, hex(digest));
+    line_ += fmt::format("{{\"epoch\": {}, \"ordinal\": {}, \"digest\": \"{}\", \"ids\": [", record.epoch, record.ordinal, hex(digest));
     for (size_t i = 0; i < record.members.size(); ++i) {
       if (i > 0) line_ += ", ";
       append_json_string(line_, to_string(record.members[i]));
@@ -42,13 +42,13 @@ class ManifestSink : public Sink {
 
 }  // namespace
 
-std::unique_ptr<Sink> make_manifest_sink(const std::string& path, const std::string& head, Failure& failure) {
-  auto sink = std::make_unique<ManifestSink>();
-  if (auto problem = sink->open(path, head)) {
+std::unique_ptr<Writer> make_manifest_writer(const std::string& path, const std::string& head, Failure& failure) {
+  auto writer = std::make_unique<ManifestWriter>();
+  if (auto problem = writer->open(path, head)) {
     failure = *problem;
     return nullptr;
   }
-  return sink;
+  return writer;
 }
 
 }  // namespace zephon

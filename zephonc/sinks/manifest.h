@@ -11,6 +11,6 @@ namespace zephon {
 
 /// `head` is the text of a JSON object with what is known before the run. Null and `failure` set where the file cannot
 /// be made.
-std::unique_ptr<Sink> make_manifest_sink(const std::string& path, const std::string& head, Failure& failure);
+std::unique_ptr<Writer> make_manifest_writer(const std::string& path, const std::string& head, Failure& failure);
 
 }  // namespace zephon

@@ -7,7 +7,7 @@ namespace {
 
 /// Bits: the word of the element; a NaN is what lies above `infinity` once the sign is cleared.
 template <class Bits>
-void fix(RecordField& field, std::vector<uint8_t>& scratch, Bits infinity, Bits canonical) {
+void fix(DeliveredField& field, std::vector<uint8_t>& scratch, Bits infinity, Bits canonical) {
   constexpr Bits kMagnitude = static_cast<Bits>(static_cast<Bits>(~Bits{0}) >> 1);
   const size_t count = static_cast<size_t>(field.count());
   const Bits* in = static_cast<const Bits*>(field.data);
@@ -22,7 +22,7 @@ void fix(RecordField& field, std::vector<uint8_t>& scratch, Bits infinity, Bits 
 
 }  // namespace
 
-void make_nans_canonical(RecordField& field, std::vector<uint8_t>& scratch) {
+void make_nans_canonical(DeliveredField& field, std::vector<uint8_t>& scratch) {
   switch (field.elem) {
     case Elem::F16:
       return fix<uint16_t>(field, scratch, 0x7c00, 0x7e00);

@@ -12,7 +12,7 @@
 namespace zephon {
 
 /// One column: elements in C order, little-endian; string kinds point to StringRef. NaNs are canonical.
-struct RecordField {
+struct DeliveredField {
   std::string name;
   Elem elem = Elem::I64;
   std::vector<int64_t> shape;  ///< of a batch: the number of members first
@@ -27,23 +27,24 @@ struct RecordField {
   const StringRef* strings() const { return static_cast<const StringRef*>(data); }
 };
 
-struct Record {
-  uint64_t ordinal = 0;             ///< in the whole run, counted over all ranks and through resuming
+struct DeliveredRecord {
+  uint64_t epoch = 0;
+  uint64_t ordinal = 0;                ///< in its epoch, counted over all ranks and through resuming
   bool batched = false;             ///< every shape starts with the number of members
-  std::vector<RecordField> fields;  ///< in byte order of their names
+  std::vector<DeliveredField> fields;  ///< in byte order of their names
   std::vector<SampleId> members;    ///< identities: one for a sample
 };
 
 /// Takes records in order. Destroyed before close(), it leaves nothing that looks complete.
-class Sink {
+class Writer {
  public:
-  virtual ~Sink() = default;
-  virtual std::optional<Failure> write(const Record& record) = 0;
+  virtual ~Writer() = default;
+  virtual std::optional<Failure> write(const DeliveredRecord& record) = 0;
   virtual std::optional<Failure> close() = 0;
 };
 
 /// The one NaN of delivered data: quiet, positive, no payload. Writes a corrected copy into `scratch` and points
 /// `field` to it where an element is another NaN; otherwise costs one pass of reading.
-void make_nans_canonical(RecordField& field, std::vector<uint8_t>& scratch);
+void make_nans_canonical(DeliveredField& field, std::vector<uint8_t>& scratch);
 
 }  // namespace zephon

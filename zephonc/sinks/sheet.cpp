@@ -84,12 +84,12 @@ Picture shrink(const Picture& in, int64_t most) {
   return out;
 }
 
-class SheetSink : public Sink {
+class SheetWriter : public Writer {
  public:
-  explicit SheetSink(std::string path) : path_(std::move(path)) {}
+  explicit SheetWriter(std::string path) : path_(std::move(path)) {}
 
-  std::optional<Failure> write(const Record& record) override {
-    for (const RecordField& field : record.fields) {
+  std::optional<Failure> write(const DeliveredRecord& record) override {
+    for (const DeliveredField& field : record.fields) {
       for (const Picture& picture : pictures_of(field, record.batched, static_cast<size_t>(kMost) - tiles_.size())) {
         tiles_.push_back(shrink(picture, kTile));
       }
@@ -124,7 +124,7 @@ class SheetSink : public Sink {
 
 }  // namespace
 
-std::vector<Picture> pictures_of(const RecordField& field, bool batched, size_t limit) {
+std::vector<Picture> pictures_of(const DeliveredField& field, bool batched, size_t limit) {
   std::vector<Picture> out;
   std::span<const int64_t> shape = field.shape;
   int64_t members = 1;
@@ -171,6 +171,6 @@ std::optional<Failure> write_png(const Picture& picture, const std::string& path
   return Failure{"R0501", fmt::format("cannot write `{}`: {}", path, image.message), {}};
 }
 
-std::unique_ptr<Sink> make_sheet_sink(const std::string& path) { return std::make_unique<SheetSink>(path); }
+std::unique_ptr<Writer> make_sheet_writer(const std::string& path) { return std::make_unique<SheetWriter>(path); }
 
 }  // namespace zephon

@@ -17,10 +17,10 @@ struct Picture {
 };
 
 /// The pictures of a field: one per member of a batch; empty where it holds none.
-std::vector<Picture> pictures_of(const RecordField& field, bool batched, size_t limit = SIZE_MAX);
+std::vector<Picture> pictures_of(const DeliveredField& field, bool batched, size_t limit = SIZE_MAX);
 std::optional<Failure> write_png(const Picture& picture, const std::string& path);
 
 /// The first pictures of the run, in order, in a grid of at most 8 x 8; nothing is written where there was none.
-std::unique_ptr<Sink> make_sheet_sink(const std::string& path);
+std::unique_ptr<Writer> make_sheet_writer(const std::string& path);
 
 }  // namespace zephon
