@@ -1,0 +1,22 @@
+#pragma once
+// Order, number and identity of rows: what a dataset operator does to them. Facts, changes nothing.
+
+#include "graph/graph.h"
+#include "graph/op_def.h"
+
+namespace zephon {
+
+/// One row in, the same row out, with other fields: assignments and projections.
+bool is_one_to_one(const Node& node);
+/// A filter: drops rows by their values, one by one.
+bool is_filter(const Node& node);
+/// shuffle() of the whole domain: a renumbering, which commutes with filters.
+bool permutes_domain(const Node& node);
+/// Drops or reorders rows by their arrival number only, never looks at values: take, skip, shard, windowed shuffle.
+bool moves_by_arrival(const Node& node);
+/// Only renumbers an indexed domain, and its input is one: may be folded into the source's index.
+bool is_renumbering(const Graph& graph, const Node& node);
+/// Expected rows out per row in, where nothing is measured.
+double row_factor(const Graph& graph, const Node& node);
+
+}  // namespace zephon

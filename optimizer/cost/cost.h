@@ -1,0 +1,28 @@
+#pragma once
+// The cost model: OpCost of each operator, shapes, and a Machine. Deterministic; contains no operator's name.
+
+#include <vector>
+
+#include "graph/graph.h"
+#include "optimizer/cost/machine.h"
+
+namespace zephon {
+
+/// Expected number of elements and bytes of one value (strings: what they point to included).
+double expected_elements(const Type& type, const Machine& machine);
+double expected_bytes(const Type& type, const Machine& machine);
+/// Exact bytes, or 0 where only the run knows.
+int64_t fixed_bytes(const Type& type);
+
+/// Nanoseconds of CPU per sample of this one operation, its arguments given; without calls and memory traffic.
+double own_ns(const Graph& graph, ExprId expr, const Machine& machine);
+/// Nanoseconds per sample of everything below the roots, each shared expression once.
+double tree_ns(const Graph& graph, const std::vector<ExprId>& roots, const Machine& machine);
+/// Nanoseconds per row that enters the node: its expressions; 0 for renumberings and the like.
+double node_ns(const Graph& graph, const Node& node, const Machine& machine);
+/// Nanoseconds per row that enters the lowest of `depth` nodes, which are `top`, its first input, and so on.
+double chain_ns(const Graph& graph, NodeId top, int depth, const Machine& machine);
+/// Nanoseconds per row of the sources, of the whole reachable graph.
+double graph_ns(const Graph& graph, const Machine& machine);
+
+}  // namespace zephon

@@ -1,0 +1,85 @@
+#include <set>
+
+#include "graph/op_def.h"
+#include "optimizer/analysis/expressions.h"
+#include "optimizer/analysis/order.h"
+#include "optimizer/cost/cost.h"
+
+namespace zephon {
+
+double expected_elements(const Type& type, const Machine& machine) {
+  double n = 1;
+  for (const Dim& d : type.shape) n *= d.is_static() ? static_cast<double>(d.extent) : machine.default_extent;
+  return n;
+}
+
+double expected_bytes(const Type& type, const Machine& machine) {
+  double each = static_cast<double>(elem_size(type.elem));
+  if (is_string(type.elem)) each += type.elem == Elem::Bytes ? machine.default_blob_bytes : machine.default_text_bytes;
+  return expected_elements(type, machine) * each;
+}
+
+int64_t fixed_bytes(const Type& type) {
+  if (is_string(type.elem) || !type.has_static_shape()) return 0;
+  return type.element_count() * static_cast<int64_t>(elem_size(type.elem));
+}
+
+double own_ns(const Graph& graph, ExprId id, const Machine& machine) {
+  const Expr& e = graph.expr(id);
+  if (is_leaf(e)) return 0;
+  const OpCost& c = e.op->cost;
+  // In a column of scalars the call is paid once a chunk.
+  double ns = is_scalar_work(graph, e) ? 0 : c.ns_per_call;
+  ns += c.ns_per_element * expected_elements(e.type, machine);
+  if (c.ns_per_input_byte > 0)
+    for (ExprId arg : e.args) ns += c.ns_per_input_byte * expected_bytes(graph.expr(arg).type, machine);
+  return ns;
+}
+
+double tree_ns(const Graph& graph, const std::vector<ExprId>& roots, const Machine& machine) {
+  std::set<ExprId> seen;
+  double ns = 0;
+  for (ExprId root : roots)
+    for (ExprId id : graph.topological(root))
+      if (seen.insert(id).second) ns += own_ns(graph, id, machine);
+  return ns;
+}
+
+double node_ns(const Graph& graph, const Node& node, const Machine& machine) {
+  std::vector<ExprId> roots;
+  for (const Assign& a : node.assigns) roots.push_back(a.expr);
+  if (node.predicate.valid()) roots.push_back(node.predicate);
+  return tree_ns(graph, roots, machine);
+}
+
+double chain_ns(const Graph& graph, NodeId top, int depth, const Machine& machine) {
+  const Node& node = graph.node(top);
+  // rows(below) is 1 at the lowest node and shrinks upwards: fold from the bottom.
+  std::vector<const Node*> chain = {&node};
+  while (static_cast<int>(chain.size()) < depth && chain.back()->inputs.size() == 1)
+    chain.push_back(&graph.node(chain.back()->inputs[0]));
+  double ns = 0, rows = 1;
+  for (auto it = chain.rbegin(); it != chain.rend(); ++it) {
+    ns += rows * node_ns(graph, **it, machine);
+    rows *= row_factor(graph, **it);
+  }
+  return ns;
+}
+
+double graph_ns(const Graph& graph, const Machine& machine) {
+  std::vector<double> rows(graph.node_count(), 0);
+  double ns = 0;
+  for (NodeId id : graph.topological()) {
+    const Node& node = graph.node(id);
+    double in = node.inputs.empty() ? 1 : 0;
+    for (NodeId input : node.inputs) in += rows[static_cast<size_t>(input.index)];
+    // Expressions on batches run once a member.
+    const StreamType* type = node.inputs.empty() ? nullptr : &graph.node(node.inputs[0]).type;
+    const double members = type && type->batch ? static_cast<double>(type->batch->size) : 1;
+    ns += in * members * node_ns(graph, node, machine);
+    rows[static_cast<size_t>(id.index)] = in * row_factor(graph, node);
+  }
+  return ns;
+}
+
+}  // namespace zephon

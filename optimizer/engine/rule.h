@@ -1,0 +1,80 @@
+#pragma once
+// A rewrite rule, declared once: what it does, why it is exact, why it ends, what holds it back, and examples that the
+// tests run. See optimizer/README.md for the laws that rules keep.
+//
+// "Above" is nearer the source, where the rows come from; "below" is nearer the output: as the steps stand in a
+// program.
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+#include "graph/op_def.h"
+
+namespace zephon {
+
+/// What a rule matched: up to three nodes (outer reads inner) or an expression, and what the rule notes for its own
+/// use.
+struct Match {
+  NodeId outer, inner;
+  ExprId expr, arg;
+  size_t position = 0;
+};
+
+/// What a rule may ask and change. Nodes are edited in place; expressions are immutable.
+class Rewriter {
+ public:
+  virtual ~Rewriter() = default;
+  virtual Graph& graph() = 0;
+  virtual const OpTable& ops() const = 0;
+  /// How many nodes read the output of `node` (the end of the pipeline counts as one).
+  virtual int users(NodeId node) const = 0;
+  /// Exchanges `outer` and its only input `inner`, which has no other user: whoever read `outer` reads `inner` from now
+  /// on.
+  virtual void exchange(NodeId outer, NodeId inner) = 0;
+  /// Whoever read `node` reads its only input from now on.
+  virtual void remove(NodeId node) = 0;
+  /// Cost model: nanoseconds per sample of an expression, everything below included.
+  virtual double tree_ns(ExprId expr) const = 0;
+  /// Uses of `expr` as an argument or root among the expressions of the node that is being rewritten.
+  virtual int expr_uses(ExprId expr) const = 0;
+  /// Fields of the node's output that something below needs.
+  virtual bool is_live(NodeId node, const std::string& field) = 0;
+};
+
+/// Holds back a match. The name completes "unchanged: ...": it says what is required.
+struct Guard {
+  std::string_view name;
+  bool (*holds)(Rewriter& rewriter, const Match& match);
+};
+
+struct Rule {
+  std::string_view name;     ///< an order; also the file, the value of --disable and the heading in RULES.md
+  std::string_view summary;  ///< what it does and why that pays
+  std::string_view law;      ///< the equation
+  std::string_view ends;     ///< why it cannot go on for ever
+  std::span<const Guard> guards = {};
+  /// Exactly one pair is set. Nodes: is `outer` the lowest node of the pattern? Then change the graph.
+  bool (*match_node)(Rewriter& rewriter, NodeId outer, Match& match) = nullptr;
+  void (*apply_node)(Rewriter& rewriter, const Match& match) = nullptr;
+  /// Expressions: is `expr` the root of the pattern? Then the expression that replaces it.
+  bool (*match_expr)(Rewriter& rewriter, ExprId expr, Match& match) = nullptr;
+  ExprId (*apply_expr)(Rewriter& rewriter, const Match& match) = nullptr;
+  /// Nodes that the pattern spans, for the cost before and after.
+  int depth = 1;
+  /// `fires` and `keeps` sections; see optimizer/README.md.
+  std::string_view examples;
+};
+
+/// Physical rules have neither pair: the planner carries them out, through the same door.
+inline bool is_physical(const Rule& rule) { return !rule.match_node && !rule.match_expr; }
+
+#define ZEPHON_RULE_DEF(Name) \
+  namespace rules {           \
+  extern const Rule Name;     \
+  }                           \
+  constinit const Rule rules::Name
+
+}  // namespace zephon

@@ -1,0 +1,23 @@
+#include "optimizer/engine/trace.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "optimizer/engine/rule.h"
+
+namespace zephon {
+
+bool Trace::fired(std::string_view rule) const {
+  return std::any_of(applied.begin(), applied.end(), [&](const Application& a) { return a.rule->name == rule; });
+}
+
+bool Door::enabled(const Rule& rule) const { return !disabled_.contains(rule.name) && !disabled_.contains("all"); }
+
+void Door::refused(Refusal refusal) {
+  std::string key = fmt::format("{} {} {} {} {}", refusal.rule->name, refusal.place.file.value, refusal.place.begin,
+                                refusal.step, refusal.guard);
+  if (known_.insert(std::move(key)).second) trace_.refused.push_back(std::move(refusal));
+}
+
+}  // namespace zephon

@@ -1,0 +1,30 @@
+#pragma once
+// Graph -> better graph -> plan. The phases and their rules stand in rules/all_rules.def.
+
+#include <set>
+#include <string>
+
+#include "graph/plan.h"
+#include "optimizer/engine/trace.h"
+#include "optimizer/plan/planner.h"
+
+namespace zephon {
+
+struct OptimizeOptions {
+  std::set<std::string, std::less<>> disabled;  ///< names of rules
+  bool no_optimize = false;                     ///< no rule at all: each operation its own kernel
+  bool verify = false;                          ///< check the graph after each application, not only at the end
+  bool texts = false;                           ///< keep the graph's text before and after each application (--steps)
+  PlanOptions plan;
+};
+
+struct OptimizeResult {
+  Graph graph;  ///< after the rules
+  Plan plan;
+  Trace trace;
+};
+
+/// Delivers what the graph as written delivers, in the same order, to the bit. `graph` must verify.
+OptimizeResult optimize(const Graph& graph, const OptimizeOptions& options, const OpTable& ops);
+
+}  // namespace zephon

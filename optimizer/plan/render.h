@@ -1,0 +1,34 @@
+#pragma once
+// Plans and graphs for people and for programs: text, dot, JSON.
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/plan.h"
+
+namespace zephon {
+
+std::string_view kind_name(PlanNode::Kind kind);
+std::string_view kind_name(KernelGroup::Kind kind);
+
+/// What a plan node does, on one line.
+std::string headline(const Plan& plan, const PlanNode& node);
+
+/// The steps of a compute stage, with names for what lies between them.
+class StageText {
+ public:
+  StageText(const Plan& plan, const PlanNode& node);
+  std::vector<std::string> lines();
+  std::string name_of(ExprId expr) const;
+
+ private:
+  std::string definition(ExprId root);
+  const OpDef* field_op() const;
+  Graph graph_;  // a copy: printing makes expressions
+  const PlanNode& node_;
+  std::map<ExprId, std::string> names_;
+};
+
+}  // namespace zephon

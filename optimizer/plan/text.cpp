@@ -1,0 +1,157 @@
+// The physical plan as text: deterministic, and what the plan's hash is taken of.
+#include <fmt/format.h>
+
+#include <map>
+
+#include "graph/op_def.h"
+#include "graph/plan.h"
+#include "optimizer/analysis/expressions.h"
+#include "optimizer/plan/render.h"
+
+namespace zephon {
+
+std::string_view kind_name(PlanNode::Kind kind) {
+  switch (kind) {
+    case PlanNode::Kind::Source:
+      return "source";
+    case PlanNode::Kind::Compute:
+      return "compute";
+    case PlanNode::Kind::Serial:
+      return "serial";
+    case PlanNode::Kind::Ordered:
+      return "ordered";
+    case PlanNode::Kind::Repeat:
+      return "repeat";
+    case PlanNode::Kind::Batch:
+      return "batch";
+    case PlanNode::Kind::Unbatch:
+      return "unbatch";
+    case PlanNode::Kind::Deliver:
+      return "deliver";
+  }
+  return "?";
+}
+
+std::string_view kind_name(KernelGroup::Kind kind) {
+  switch (kind) {
+    case KernelGroup::Kind::Columnar:
+      return "columns";
+    case KernelGroup::Kind::PerSample:
+      return "fused";
+    case KernelGroup::Kind::Native:
+      return "native";
+  }
+  return "?";
+}
+
+StageText::StageText(const Plan& plan, const PlanNode& node) : graph_(plan.graph), node_(node) {
+  for (const OutputField& f : node.outputs)
+    if (!is_leaf(graph_.expr(f.expr))) names_.emplace(f.expr, f.name);
+  int next = 0;
+  for (const ComputeStep& s : node.steps)
+    for (ExprId root : s.group.roots)
+      if (names_.emplace(root, "").second) names_[root] = fmt::format("%{}", next++);
+}
+
+std::string StageText::name_of(ExprId expr) const {
+  auto it = names_.find(expr);
+  return it == names_.end() ? to_text(graph_, expr) : it->second;
+}
+
+std::string StageText::definition(ExprId root) {
+  // Results of earlier groups print by their names; the expression itself by what it is.
+  const ExprId shown = graph_.rewrite(root, [&](ExprId id) {
+    auto it = names_.find(id);
+    if (id == root || it == names_.end()) return id;
+    // A field expression of that name, made from any field of the graph: only the text counts here.
+    Expr e = graph_.expr(id);
+    Expr leaf;
+    leaf.op = field_op();
+    if (!leaf.op) return id;
+    leaf.attrs.set("name", it->second);
+    leaf.type = e.type;
+    return graph_.add(std::move(leaf));
+  });
+  return to_text(graph_, shown);
+}
+
+const OpDef* StageText::field_op() const {
+  for (size_t i = 0; i < graph_.expr_count(); ++i) {
+    const Expr& e = graph_.expr({static_cast<int32_t>(i)});
+    if (is_field(e)) return e.op;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> StageText::lines() {
+  std::vector<std::string> lines;
+  for (const ComputeStep& s : node_.steps) {
+    if (s.kind == ComputeStep::Kind::Filter) {
+      lines.push_back(fmt::format("filter   {}", name_of(s.predicate)));
+      continue;
+    }
+    std::string text;
+    for (ExprId root : s.group.roots) text += (text.empty() ? "" : "; ") + name_of(root) + " = " + definition(root);
+    lines.push_back(fmt::format("{:<8} {}", kind_name(s.group.kind), text));
+  }
+  return lines;
+}
+
+namespace {
+
+std::string columns(const PlanNode& n) {
+  std::string text;
+  for (const OutputField& f : n.outputs) text += (text.empty() ? "" : ", ") + f.name;
+  return text;
+}
+
+class PlanPrinter {
+ public:
+  explicit PlanPrinter(const Plan& plan) : plan_(plan) {}
+
+  void print(PlanNodeId id, const std::string& first, const std::string& rest) {
+    const PlanNode& n = plan_.at(id);
+    out_ += first + headline(plan_, n) + "\n";
+    const std::string body = rest + (n.inputs.empty() ? "    " : "│   ");
+    if (n.kind == PlanNode::Kind::Compute)
+      for (const std::string& line : StageText(plan_, n).lines()) out_ += body + line + "\n";
+    for (size_t i = 0; i < n.inputs.size(); ++i) {
+      const bool last = i + 1 == n.inputs.size();
+      print(n.inputs[i], rest + (last ? "└── " : "├── "), rest + (last ? "    " : "│   "));
+    }
+  }
+  std::string take() { return std::move(out_); }
+
+ private:
+  const Plan& plan_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string headline(const Plan& plan, const PlanNode& n) {
+  std::string text(kind_name(n.kind));
+  if (n.node.valid()) {
+    const std::string op = to_text(plan.graph, n.node);
+    text = n.kind == PlanNode::Kind::Source || n.kind == PlanNode::Kind::Serial || n.kind == PlanNode::Kind::Ordered
+               ? text + " " + op
+               : op;
+  }
+  for (const IndexStep& s : n.index)
+    text += s.arm >= 0 ? fmt::format(" . {} arm {}", plan.graph.node(s.node).op->name, s.arm)
+                       : " . " + to_text(plan.graph, s.node);
+  if (!n.outputs.empty()) text += " -> " + columns(n);
+  if (n.chunk_rows) text += fmt::format("  [{} rows]", n.chunk_rows);
+  if (n.on_batches && n.kind != PlanNode::Kind::Deliver) text += "  [of batches]";
+  if (n.outer_words) text += fmt::format("  [{} outer words]", n.outer_words);
+  return text;
+}
+
+std::string to_text(const Plan& plan) {
+  if (plan.nodes.empty()) return "(empty)\n";
+  PlanPrinter printer(plan);
+  printer.print({static_cast<int32_t>(plan.nodes.size()) - 1}, "", "");
+  return printer.take();
+}
+
+}  // namespace zephon
