@@ -1,5 +1,5 @@
 // Sentences of ZPL. Every choice is decided by the next token (LL(1)): fast from a cold start, and clear in its errors.
-// this form lets through too much (`f(1 = 2)`, `a < b < c`, `x,,y`) is refused by frontend/parse_zpl.cpp.
+// What this form lets through too much (`f(1 = 2)`, `a < b < c`, `x,,y`) is refused by frontend/parse_zpl.cpp.
 parser grammar ZplParser;
 options { tokenVocab = ZplLexer; }
 

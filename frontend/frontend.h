@@ -1,0 +1,61 @@
+// The front end: text -> typed graph. Everything behind this header is the front end's own.
+//
+//   SourceMap sources;  Diagnostics diags;
+//   FileId file = sources.add("photos.zpl", text);
+//   Result<Program> program = compile(sources, file, {{"root", "photos"}}, OpTable(all_ops()), diags);
+//   if (!program) { print(render(diags, sources)); return 1; }
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "frontend/diag/diagnostic.h"
+#include "graph/graph.h"
+#include "graph/op_def.h"
+#include "graph/types.h"
+
+namespace zephon {
+
+// A parameter of the pipeline with the value that this compilation used.
+struct ProgramParameter {
+  std::string name;
+  std::string type;    // as written: "int", "enum(train, eval)"
+  std::string value;   // as text, in the form that the command line takes
+  bool given = false;  // on the command line, not by default
+  Span origin;
+};
+
+// A constant of the program, or of the data set (then `value` is the expression that gives it).
+struct ProgramLet {
+  std::string name;
+  std::string type;
+  std::string value;
+  Span origin;
+};
+
+// One step as written, in the order of the text of each stream; what `zephonc check` prints.
+struct ProgramStep {
+  NodeId node;
+  std::string stream;  // "" for the pipeline's own
+  Span origin;
+};
+
+struct Program {
+  std::string name;   // empty for a bare pipeline
+  Graph graph;        // typed, verified, as written: no rewriting
+  uint64_t seed = 0;  // the reserved parameter
+  std::vector<ProgramParameter> parameters;
+  std::vector<ProgramLet> lets;
+  std::vector<ProgramStep> steps;
+  std::vector<Field> contract;  // as declared; empty without one. The batch dimension stands first where there is one
+};
+
+// Reads ZPL, or the YAML form where the name of the file ends in .yaml or .yml. `params` are texts from the command
+// line. Reports several errors per run, no follow-on errors, and lints; the result is a program only where there is no
+// error. Texts of composite operators are added to `sources`.
+Result<Program> compile(SourceMap& sources, FileId file, const std::map<std::string, std::string>& params,
+                        const OpTable& ops, Diagnostics& diags);
+
+}  // namespace zephon
