@@ -49,17 +49,20 @@ ExprId Graph::add(Expr expr) {
   const uint64_t hash = hash_expr(expr);
   auto [first, last] = interned_.equal_range(hash);
   for (auto it = first; it != last; ++it) {
-    Expr& known = exprs_[static_cast<size_t>(it->second)];
-    if (!same(known, expr)) continue;
-    // One expression written twice keeps both places.
-    for (const Span& span : expr.origin)
-      if (std::find(known.origin.begin(), known.origin.end(), span) == known.origin.end()) known.origin.push_back(span);
+    if (!same(exprs_[static_cast<size_t>(it->second)], expr)) continue;
+    add_origin({it->second}, expr.origin);  // one expression written twice keeps both places
     return {it->second};
   }
   const auto index = static_cast<int32_t>(exprs_.size());
   exprs_.push_back(std::move(expr));
   interned_.emplace(hash, index);
   return {index};
+}
+
+void Graph::add_origin(ExprId id, const std::vector<Span>& places) {
+  std::vector<Span>& known = exprs_[static_cast<size_t>(id.index)].origin;
+  for (const Span& place : places)
+    if (std::find(known.begin(), known.end(), place) == known.end()) known.push_back(place);
 }
 
 NodeId Graph::add(Node node) {

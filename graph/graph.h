@@ -72,6 +72,8 @@ class Graph {
  public:
   /// Interns; returns the existing id of an equal expression.
   ExprId add(Expr expr);
+  /// What the person wrote lives on in what it becomes: adds places to an expression (origins are not part of equality).
+  void add_origin(ExprId id, const std::vector<Span>& places);
   NodeId add(Node node);
   const Expr& expr(ExprId id) const { return exprs_[static_cast<size_t>(id.index)]; }
   const Node& node(NodeId id) const { return nodes_[static_cast<size_t>(id.index)]; }

@@ -107,11 +107,12 @@ struct KernelGroup {
   enum class Kind : uint8_t {
     Columnar,   ///< every leaf and root is a fixed-size scalar: one loop over the samples of a chunk
     PerSample,  ///< one call per sample, one root, any ranks
-    Native,     ///< one root, whose operator has a native kernel; leaves are its arguments
+    Native,     ///< one root, whose operator has a native kernel; leaves are its arguments, one for one (constants too)
   };
   Kind kind = Kind::PerSample;
   std::vector<ExprId> roots;
-  std::vector<ExprId> leaves;  ///< inputs: fields, data constants, results of earlier groups
+  /// Inputs: fields, data constants, results of earlier groups. Constants (op `const`) are no leaves of generated code: they are part of it.
+  std::vector<ExprId> leaves;
 };
 
 /// Columnar: `count` samples, inputs[l].data and outputs[r].data point to `count` contiguous elements, failed to `count` bytes.

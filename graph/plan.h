@@ -13,6 +13,8 @@
 // Verdicts. Kleene over all filters of a stage: false drops the row; else a failure makes the row a FAILED ROW: it goes on in
 // order, is never evaluated again, is not counted by counting operators but passes through them (unless they are done), is
 // dropped, quarantined or masked by on_error, and ends the run at Deliver.
+// Steps. A chunk's rows may go through the steps between two filters one by one, and should where values are pictures: then
+// what lies between two kernels stays in the cache, and its memory is used again for the next row.
 // Identity. A source emits stream, ordinal, shard, position, then the passes of all repeats below it, outermost first (those of Repeat
 // nodes from EpochContext.passes, then those folded into `index`), then the arms folded into `index`, source outward. Serial
 // merges append their arm, Unbatch the child, when the row passes; Repeat nodes append nothing. Draws see what stood where
@@ -49,14 +51,14 @@ struct IndexStep {
 struct ComputeStep {
   enum class Kind : uint8_t { Evaluate, Filter } kind = Kind::Evaluate;
   KernelGroup group;   ///< Evaluate: a Native group whose operator has no kernel is evaluated by the reference evaluator
-  ExprId predicate;    ///< Filter: a bool scalar evaluated before, or a column
+  ExprId predicate;    ///< Filter: a bool scalar evaluated before, or a column, or a constant
   int32_t step = 0;    ///< ordinal of the program's step that it carries out (the first, of several)
   double est_ns = 0;   ///< per row
 };
 
 struct OutputField {
   std::string name;
-  ExprId expr;         ///< over the stage's input columns; op `field` for a column passed through
+  ExprId expr;         ///< over the stage's input columns; a leaf: a column passed through, or the same constant for all rows
   /// Fixed bytes per row of its value, or 0 where the shape is only known at run time or the elements are strings.
   int64_t fixed_bytes = 0;
 };
@@ -80,7 +82,7 @@ struct PlanNode {
   std::vector<ComputeStep> steps;  ///< Compute
   std::vector<OutputField> outputs;  ///< Source and Compute: the columns emitted; Deliver: the fields delivered, in order
   std::vector<std::string> guarded;  ///< Serial on_error: columns whose failure it handles
-  int32_t outer_words = 0;         ///< Compute: identity words appended outside of where it was written
+  int32_t outer_words = 0;         ///< Compute: identity words (arms) appended outside of where it was written
   bool on_batches = false;         ///< its rows are members of batches (Compute, Deliver) or batches (Serial): never regroup across batches
   /// Rows per chunk wanted at this node's input (Source: at its output); 0: whatever comes. The runtime regroups rows before a stage:
   /// one that feeds Batch asks for chunks of batch_size, so that its output columns are the batch.
