@@ -16,7 +16,8 @@ LIBRARIES = {
     "antlr4-runtime": "ANTLR", "antlr4-runtime.h": "ANTLR", "ZplLexer.h": "ANTLR", "ZplParser.h": "ANTLR",
     "ZplParserBaseListener.h": "ANTLR", "ZplParserBaseVisitor.h": "ANTLR", "ZplParserVisitor.h": "ANTLR",
     "yaml-cpp": "YAML", "llvm": "LLVM", "llvm-c": "LLVM", "tbb": "TBB", "oneapi": "TBB", "fmt": "FMT",
-    "xxhash.h": "XXHASH", "xxh_x86dispatch.h": "XXHASH", "jpeglib.h": "JPEG", "jerror.h": "JPEG", "jpegint.h": "JPEG", "turbojpeg.h": "JPEG",
+    "xxhash.h": "XXHASH", "xxh_x86dispatch.h": "XXHASH",
+    "jpeglib.h": "JPEG", "jerror.h": "JPEG", "jpegint.h": "JPEG", "turbojpeg.h": "JPEG",
     "png.h": "PNG", "CLI": "CLI", "nlohmann": "JSON", "gtest": "GTEST", "gmock": "GTEST", "mpfr.h": "MPFR",
     "zlib.h": "ZLIB", "zstd.h": "ZSTD",
 }

@@ -210,13 +210,15 @@ def make_table(rows):
 
 def make_signal(rows):
     """MIT-BIH record 208, lead MLII: 360 samples a second, 11 bits, 200 units per millivolt around 1024."""
-    ecg = np.load(find("python3-scipy", "misc/ecg.dat"))["ecg"].astype(int)[:360 * 120]
+    ecg = np.load(find("python3-scipy", "misc/ecg.dat"))["ecg"].astype(int)[:360 * 120] - 1024
     with open(os.path.join(OUT, "ecg.csv"), "w", encoding="ascii") as file:
-        file.write("millivolt\n" + "".join(f"{(int(v) - 1024) / 200:.3f}\n" for v in ecg))
-    rows.append(("ecg.csv", "`python3-scipy` scipy/misc/ecg.dat",
-                 "G. B. Moody, R. G. Mark (MIT-BIH Arrhythmia Database)",
-                 "BSD-3-Clause (the package), ODC-By 1.0 (PhysioNet)", "https://physionet.org/content/mitdb/",
-                 "record 208, lead MLII, 360 Hz, first 120 s of the excerpt; (value - 1024) / 200 millivolt"))
+        file.write("millivolt\n" + "".join(f"{int(v) / 200:.3f}\n" for v in ecg))
+    ecg.astype("<i2").tofile(os.path.join(OUT, "ecg.i16"))
+    for name, form in (("ecg.csv", "(value - 1024) / 200 millivolt"), ("ecg.i16", "value - 1024, little-endian")):
+        rows.append((name, "`python3-scipy` scipy/misc/ecg.dat",
+                     "G. B. Moody, R. G. Mark (MIT-BIH Arrhythmia Database)",
+                     "BSD-3-Clause (the package), ODC-By 1.0 (PhysioNet)", "https://physionet.org/content/mitdb/",
+                     f"record 208, lead MLII, 360 Hz, first 120 s of the excerpt; {form}"))
 
 
 HEAD = """# Where the example data comes from
