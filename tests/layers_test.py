@@ -24,7 +24,7 @@ LIBRARIES = {
 # The C++ library (no dot), and what we use of C and POSIX.
 SYSTEM = re.compile(r"^[a-z_0-9]+$|^(sys|linux)/|^(unistd|fcntl|signal|sched|pthread|dirent|errno|poll|time|stdio|"
                     r"stdlib|string|stdint|stddef|setjmp|math|immintrin|cpuid|execinfo|dlfcn|link|termios|malloc|"
-                    r"spawn|limits|cxxabi)\.h$")
+                    r"spawn|limits|cxxabi|elf)\.h$")
 
 
 def read_table(path):
