@@ -1,5 +1,6 @@
-// Machine code of one module as an image: all sections of the object file laid out one behind the other, calls among them resolved. What
-// LLVM calls for help (rounding, half precision on old processors) goes through a slot that the loader fills.
+// Machine code of one module as an image: all sections of the object file laid out one behind the other, calls among
+// them resolved. What LLVM calls for help (rounding, half precision on old processors) goes through a slot that the
+// loader fills.
 #include "runtime/jit/codegen.h"
 
 #include <fmt/format.h>

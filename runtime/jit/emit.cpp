@@ -19,12 +19,12 @@ using llvm::Constant;
 using llvm::ConstantFP;
 using llvm::ConstantInt;
 using llvm::Function;
-using llvm::Intrinsic::ID;
 using llvm::Type;
 using llvm::Value;
+using llvm::Intrinsic::ID;
 
-constexpr unsigned kLanes = 16;              // of a reduction: part of its meaning
-constexpr int64_t kMostExtent = 1 << 24;     // of a picture that is resampled; beyond, the sample fails
+constexpr unsigned kLanes = 16;           // of a reduction: part of its meaning
+constexpr int64_t kMostExtent = 1 << 24;  // of a picture that is resampled; beyond, the sample fails
 
 class Emitter {
  public:
@@ -55,12 +55,16 @@ class Emitter {
 
   Type* type(Elem elem) {
     switch (elem) {
-      case Elem::Bool: return b_.getInt1Ty();
+      case Elem::Bool:
+        return b_.getInt1Ty();
       case Elem::F16:
       case Elem::BF16:  // held as the float that they are
-      case Elem::F32: return b_.getFloatTy();
-      case Elem::F64: return b_.getDoubleTy();
-      default: return b_.getIntNTy(static_cast<unsigned>(elem_size(elem)) * 8);
+      case Elem::F32:
+        return b_.getFloatTy();
+      case Elem::F64:
+        return b_.getDoubleTy();
+      default:
+        return b_.getIntNTy(static_cast<unsigned>(elem_size(elem)) * 8);
     }
   }
   Type* memory_type(Elem elem) {
@@ -112,7 +116,8 @@ class Emitter {
   }
 
   /// Elements at `index` (a number, or one per lane).
-  Value* load(Elem elem, Value* base, Value* index, int32_t index_node, const std::function<void(llvm::Instruction*)>& mark) {
+  Value* load(Elem elem, Value* base, Value* index, int32_t index_node,
+              const std::function<void(llvm::Instruction*)>& mark) {
     Type* t = memory_type(elem);
     llvm::Align align(elem_size(elem));
     auto scalar = [&](Value* at) {
@@ -385,9 +390,9 @@ class Emitter {
         Elem elem = p_.node(store.value).elem;
         Value* base = store.output < 0 ? copying_ : output_data_[static_cast<size_t>(store.output)];
         Type* t = memory_type(elem);
-        llvm::StoreInst* s = b_.CreateAlignedStore(to_memory(elem, get(store.value)),
-                                                   b_.CreateInBoundsGEP(t, base, get(store.index)),
-                                                   llvm::Align(elem_size(elem)));
+        llvm::StoreInst* s =
+            b_.CreateAlignedStore(to_memory(elem, get(store.value)), b_.CreateInBoundsGEP(t, base, get(store.index)),
+                                  llvm::Align(elem_size(elem)));
         if (store.output < 0)
           tag(s, row_scope_, true, false, true, -1);
         else
@@ -533,9 +538,7 @@ class Emitter {
     return lanes > 1 && lanes_in(v->getType()) == 1 ? b_.CreateVectorSplat(lanes, v) : v;
   }
 
-  Value* any(Value* condition) {
-    return lanes_in(condition->getType()) > 1 ? b_.CreateOrReduce(condition) : condition;
-  }
+  Value* any(Value* condition) { return lanes_in(condition->getType()) > 1 ? b_.CreateOrReduce(condition) : condition; }
 
   Value* round16(Elem elem, Value* v) {
     if (elem == Elem::F16) return b_.CreateFPExt(b_.CreateFPTrunc(v, like(b_.getHalfTy(), v->getType())), v->getType());
@@ -619,7 +622,8 @@ class Emitter {
     ExtentSource source = ExtentSource::unpack(packed);
     auto dim = static_cast<size_t>(source.dim) * 8;
     switch (source.kind) {
-      case ExtentSource::Count: return count_;
+      case ExtentSource::Count:
+        return count_;
       case ExtentSource::Interior:
         return field(shapes_, static_cast<size_t>(source.slot) * kMaxRank * 8 + dim, b_.getInt64Ty());
       default: {
@@ -659,8 +663,8 @@ class Emitter {
       stride = b_.CreateMul(b_.CreateMul(get(r.in_w), get(r.channels)), b_.getInt64(size));
     }
     native(r, 1, b_.getVoidTy(),
-           {b_.getInt8(static_cast<uint8_t>(r.elem)), picture, stride, get(r.in_h), get(r.in_w), get(r.channels), get(r.out_h),
-            get(r.out_w), native_at_[number]});
+           {b_.getInt8(static_cast<uint8_t>(r.elem)), picture, stride, get(r.in_h), get(r.in_w), get(r.channels),
+            get(r.out_h), get(r.out_w), native_at_[number]});
     return native_at_[number];
   }
 
@@ -668,25 +672,31 @@ class Emitter {
     const Resampler& r = p_.resamplers[static_cast<size_t>(n.imm)];
     Value* row = row_at_.at(id);
     native(r, 2, b_.getVoidTy(),
-           {b_.getInt8(static_cast<uint8_t>(r.elem)), native_at_[static_cast<size_t>(n.imm)], get(n.a), get(r.in_h), get(r.in_w),
-            get(r.channels), get(r.out_h), get(r.out_w), row});
+           {b_.getInt8(static_cast<uint8_t>(r.elem)), native_at_[static_cast<size_t>(n.imm)], get(n.a), get(r.in_h),
+            get(r.in_w), get(r.channels), get(r.out_h), get(r.out_w), row});
     return row;
   }
 
   Value* emit(int32_t id, const KNode& n, LoopSet active) {
     switch (n.op) {
-      case KOp::Const: return constant(n);
-      case KOp::Extent: return extent(n.imm);
+      case KOp::Const:
+        return constant(n);
+      case KOp::Extent:
+        return extent(n.imm);
       case KOp::Load:
         return load(n.elem, input_data_[static_cast<size_t>(n.imm)], get(n.a), n.a,
                     [&](llvm::Instruction* v) { tag(v, input_scope_, false, true, true, -1); });
-      case KOp::Table: return load(n.elem, table(n.imm), get(n.a), n.a, [](llvm::Instruction*) {});
+      case KOp::Table:
+        return load(n.elem, table(n.imm), get(n.a), n.a, [](llvm::Instruction*) {});
       case KOp::RowLoad:
         return load(n.elem, get(n.a), get(n.b), n.b,
                     [&](llvm::Instruction* v) { tag(v, row_scope_, true, false, true, -1); });
-      case KOp::ReduceValue: return emit_reduction(p_.reductions[static_cast<size_t>(n.imm)], active);
-      case KOp::Prepare: return emit_prepare(n, active);
-      case KOp::RowFill: return emit_row(id, n);
+      case KOp::ReduceValue:
+        return emit_reduction(p_.reductions[static_cast<size_t>(n.imm)], active);
+      case KOp::Prepare:
+        return emit_prepare(n, active);
+      case KOp::RowFill:
+        return emit_row(id, n);
       case KOp::Guard: {
         BasicBlock* good = BasicBlock::Create(context_, "good", function_);
         b_.CreateCondBr(any(get(n.a)), fail_exit_, good);
@@ -698,7 +708,8 @@ class Emitter {
         b_.CreateStore(b_.CreateOr(b_.CreateLoad(b_.getInt8Ty(), flag_), now), flag_);
         return b_.getTrue();
       }
-      default: break;
+      default:
+        break;
     }
     // Operands of one width: that of the widest.
     unsigned lanes = 1;
@@ -714,29 +725,44 @@ class Emitter {
   Value* float_operation(const KNode& n, const KNode& na, Value* a, Value* b, Value* c) {
     auto intrinsic = [&](ID which) { return b_.CreateUnaryIntrinsic(which, a); };
     switch (n.op) {
-      case KOp::Add: return round16(n.elem, b_.CreateFAdd(a, b));
-      case KOp::Sub: return round16(n.elem, b_.CreateFSub(a, b));
-      case KOp::Mul: return round16(n.elem, b_.CreateFMul(a, b));
-      case KOp::Div: return round16(n.elem, b_.CreateFDiv(a, b));
+      case KOp::Add:
+        return round16(n.elem, b_.CreateFAdd(a, b));
+      case KOp::Sub:
+        return round16(n.elem, b_.CreateFSub(a, b));
+      case KOp::Mul:
+        return round16(n.elem, b_.CreateFMul(a, b));
+      case KOp::Div:
+        return round16(n.elem, b_.CreateFDiv(a, b));
       case KOp::Fma:
         return round16(n.elem, b_.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, b, c}));
-      case KOp::Sqrt: return round16(n.elem, intrinsic(llvm::Intrinsic::sqrt));
-      case KOp::Floor: return intrinsic(llvm::Intrinsic::floor);
-      case KOp::Ceil: return intrinsic(llvm::Intrinsic::ceil);
-      case KOp::Trunc: return intrinsic(llvm::Intrinsic::trunc);
-      case KOp::RoundEven: return intrinsic(llvm::Intrinsic::roundeven);
-      case KOp::Abs: return intrinsic(llvm::Intrinsic::fabs);
-      case KOp::Minimum: return b_.CreateBinaryIntrinsic(llvm::Intrinsic::minimum, a, b);
-      case KOp::Maximum: return b_.CreateBinaryIntrinsic(llvm::Intrinsic::maximum, a, b);
+      case KOp::Sqrt:
+        return round16(n.elem, intrinsic(llvm::Intrinsic::sqrt));
+      case KOp::Floor:
+        return intrinsic(llvm::Intrinsic::floor);
+      case KOp::Ceil:
+        return intrinsic(llvm::Intrinsic::ceil);
+      case KOp::Trunc:
+        return intrinsic(llvm::Intrinsic::trunc);
+      case KOp::RoundEven:
+        return intrinsic(llvm::Intrinsic::roundeven);
+      case KOp::Abs:
+        return intrinsic(llvm::Intrinsic::fabs);
+      case KOp::Minimum:
+        return b_.CreateBinaryIntrinsic(llvm::Intrinsic::minimum, a, b);
+      case KOp::Maximum:
+        return b_.CreateBinaryIntrinsic(llvm::Intrinsic::maximum, a, b);
       case KOp::Compare: {
         using P = llvm::CmpInst;
         constexpr P::Predicate predicates[] = {P::FCMP_OEQ, P::FCMP_UNE, P::FCMP_OLT,
                                                P::FCMP_OLE, P::FCMP_OGT, P::FCMP_OGE};
         return b_.CreateFCmp(predicates[static_cast<int>(n.compare)], a, b);
       }
-      case KOp::Convert: return convert(na, n.elem, a);
-      case KOp::Bitcast: return bitcast(na, n, a);
-      default: llvm_unreachable("no such operation on floats");
+      case KOp::Convert:
+        return convert(na, n.elem, a);
+      case KOp::Bitcast:
+        return bitcast(na, n, a);
+      default:
+        llvm_unreachable("no such operation on floats");
     }
   }
 
@@ -754,13 +780,14 @@ class Emitter {
     unsigned bits = t->getScalarSizeInBits();
     // A range that is not the whole type was found without wrapping.
     bool no_wrap = !is_unsigned(n.elem) && (n.lo > least_of(n.elem) || n.hi < greatest_of(n.elem));
-    auto amount = [&] {
-      return within(nb, 0, bits - 1) ? b : b_.CreateAnd(b, int_like(b->getType(), bits - 1));
-    };
+    auto amount = [&] { return within(nb, 0, bits - 1) ? b : b_.CreateAnd(b, int_like(b->getType(), bits - 1)); };
     switch (n.op) {
-      case KOp::Add: return b_.CreateAdd(a, b, "", false, no_wrap);
-      case KOp::Sub: return b_.CreateSub(a, b, "", false, no_wrap);
-      case KOp::Mul: return b_.CreateMul(a, b, "", false, no_wrap);
+      case KOp::Add:
+        return b_.CreateAdd(a, b, "", false, no_wrap);
+      case KOp::Sub:
+        return b_.CreateSub(a, b, "", false, no_wrap);
+      case KOp::Mul:
+        return b_.CreateMul(a, b, "", false, no_wrap);
       case KOp::Div:
       case KOp::Rem: {
         bool natural = is_unsigned(n.elem) || (na.lo >= 0 && nb.lo >= 0);
@@ -773,27 +800,37 @@ class Emitter {
         if (natural) return remainder ? b_.CreateURem(a, b) : b_.CreateUDiv(a, b);
         return remainder ? b_.CreateSRem(a, b) : b_.CreateSDiv(a, b);
       }
-      case KOp::And: return b_.CreateAnd(a, b);
-      case KOp::Or: return b_.CreateOr(a, b);
-      case KOp::Xor: return b_.CreateXor(a, b);
-      case KOp::ShiftLeft: return b_.CreateShl(a, amount());
-      case KOp::ShiftRightLogical: return b_.CreateLShr(a, amount());
+      case KOp::And:
+        return b_.CreateAnd(a, b);
+      case KOp::Or:
+        return b_.CreateOr(a, b);
+      case KOp::Xor:
+        return b_.CreateXor(a, b);
+      case KOp::ShiftLeft:
+        return b_.CreateShl(a, amount());
+      case KOp::ShiftRightLogical:
+        return b_.CreateLShr(a, amount());
       case KOp::ShiftRightArithmetic:
         return is_unsigned(n.elem) ? b_.CreateLShr(a, amount()) : b_.CreateAShr(a, amount());
-      case KOp::Abs: return b_.CreateSelect(b_.CreateICmpSLT(a, int_like(t, 0)), b_.CreateNeg(a), a);
+      case KOp::Abs:
+        return b_.CreateSelect(b_.CreateICmpSLT(a, int_like(t, 0)), b_.CreateNeg(a), a);
       case KOp::Minimum:
         return b_.CreateBinaryIntrinsic(is_unsigned(n.elem) ? llvm::Intrinsic::umin : llvm::Intrinsic::smin, a, b);
       case KOp::Maximum:
         return b_.CreateBinaryIntrinsic(is_unsigned(n.elem) ? llvm::Intrinsic::umax : llvm::Intrinsic::smax, a, b);
       case KOp::Compare: {
         using P = llvm::CmpInst;
-        constexpr P::Predicate with_sign[] = {P::ICMP_EQ, P::ICMP_NE, P::ICMP_SLT, P::ICMP_SLE, P::ICMP_SGT, P::ICMP_SGE};
+        constexpr P::Predicate with_sign[] = {P::ICMP_EQ,  P::ICMP_NE,  P::ICMP_SLT,
+                                              P::ICMP_SLE, P::ICMP_SGT, P::ICMP_SGE};
         constexpr P::Predicate without[] = {P::ICMP_EQ, P::ICMP_NE, P::ICMP_ULT, P::ICMP_ULE, P::ICMP_UGT, P::ICMP_UGE};
         return b_.CreateICmp((is_unsigned(na.elem) ? without : with_sign)[static_cast<int>(n.compare)], a, b);
       }
-      case KOp::Select: return b_.CreateSelect(a, b, c);
-      case KOp::Convert: return convert(na, n.elem, a);
-      case KOp::Bitcast: return bitcast(na, n, a);
+      case KOp::Select:
+        return b_.CreateSelect(a, b, c);
+      case KOp::Convert:
+        return convert(na, n.elem, a);
+      case KOp::Bitcast:
+        return bitcast(na, n, a);
       case KOp::AddOverflows: {
         Value* sum = b_.CreateAdd(a, b);
         return b_.CreateICmpSLT(b_.CreateAnd(b_.CreateXor(a, sum), b_.CreateXor(b, sum)), int_like(t, 0));
@@ -809,7 +846,8 @@ class Emitter {
         }
         return b_.CreateExtractValue(b_.CreateBinaryIntrinsic(llvm::Intrinsic::smul_with_overflow, a, b), 1);
       }
-      default: llvm_unreachable("no such operation on integers");
+      default:
+        llvm_unreachable("no such operation on integers");
     }
   }
 

@@ -1,7 +1,8 @@
 #pragma once
-// The scalar code of one kernel as a hash-consed graph of values, before LLVM sees it. Being data, it can be asked: which loops does a
-// value depend on (it is computed in the outermost of them), in what range does an integer lie (so that checks vanish),
-// which single byte of the input does it depend on (so that cheaper forms can be proved by trying all 256).
+// The scalar code of one kernel as a hash-consed graph of values, before LLVM sees it. Being data, it can be asked:
+// which loops does a value depend on (it is computed in the outermost of them), in what range does an integer lie (so
+// that checks vanish), which single byte of the input does it depend on (so that cheaper forms can be proved by trying
+// all 256).
 
 #include <cstdint>
 #include <map>
@@ -16,21 +17,45 @@
 namespace zephon {
 
 enum class KOp : uint8_t {
-  Const,         ///< imm: integer, or bits of the double
-  Index,         ///< imm: loop
-  Extent,        ///< imm: ExtentSource
-  Load,          ///< imm: input, a: flat element index
-  Table,         ///< imm: table of the kernel, a: index
-  RowLoad,       ///< a: RowFill, b: element in the row
-  Param,         ///< a running value of a reduction; imm: number
-  ReduceValue,   ///< imm: reduction
-  Prepare,       ///< effect: horizontal pass of resampler imm
-  RowFill,       ///< effect: row a of resampler imm, after b (Prepare)
-  Guard,         ///< effect: if a, the sample fails and nothing after it in this place is computed
-  Fail,          ///< effect: if a, the sample fails
-  Add, Sub, Mul, Div, Rem, And, Or, Xor, ShiftLeft, ShiftRightLogical, ShiftRightArithmetic,
-  Compare, Select, Fma, Sqrt, Floor, Ceil, Trunc, RoundEven, Abs, Minimum, Maximum, Convert, Bitcast,
-  AddOverflows, SubOverflows, MulOverflows,  ///< bool, of signed integers
+  Const,        ///< imm: integer, or bits of the double
+  Index,        ///< imm: loop
+  Extent,       ///< imm: ExtentSource
+  Load,         ///< imm: input, a: flat element index
+  Table,        ///< imm: table of the kernel, a: index
+  RowLoad,      ///< a: RowFill, b: element in the row
+  Param,        ///< a running value of a reduction; imm: number
+  ReduceValue,  ///< imm: reduction
+  Prepare,      ///< effect: horizontal pass of resampler imm
+  RowFill,      ///< effect: row a of resampler imm, after b (Prepare)
+  Guard,        ///< effect: if a, the sample fails and nothing after it in this place is computed
+  Fail,         ///< effect: if a, the sample fails
+  Add,
+  Sub,
+  Mul,
+  Div,
+  Rem,
+  And,
+  Or,
+  Xor,
+  ShiftLeft,
+  ShiftRightLogical,
+  ShiftRightArithmetic,
+  Compare,
+  Select,
+  Fma,
+  Sqrt,
+  Floor,
+  Ceil,
+  Trunc,
+  RoundEven,
+  Abs,
+  Minimum,
+  Maximum,
+  Convert,
+  Bitcast,
+  AddOverflows,
+  SubOverflows,
+  MulOverflows,  ///< bool, of signed integers
 };
 
 /// A set of loops, by number.
@@ -42,9 +67,9 @@ struct KNode {
   Compare compare = Compare::Eq;
   int32_t a = -1, b = -1, c = -1;
   int64_t imm = 0;
-  LoopSet loops = 0;             ///< in which it varies
-  int64_t lo = 0, hi = 0;        ///< integers and bool: bounds, inclusive
-  int32_t byte_source = -2;      ///< the one u8 Load of which it is a function; -1 constant; -2 otherwise
+  LoopSet loops = 0;         ///< in which it varies
+  int64_t lo = 0, hi = 0;    ///< integers and bool: bounds, inclusive
+  int32_t byte_source = -2;  ///< the one u8 Load of which it is a function; -1 constant; -2 otherwise
 };
 
 /// Where an extent comes from.
@@ -96,7 +121,8 @@ class KernelIr : public IndexBuilder {
   std::map<int32_t, bool> assumed;
   /// While > 0, fail_if makes guards: the loads built after it rely on them.
   int guarding = 0;
-  /// value = coefficient * index(loop) + rest, all of them nodes that do not vary in the loop; false if it is not of that form.
+  /// value = coefficient * index(loop) + rest, all of them nodes that do not vary in the loop; false if it is not of
+  /// that form.
   bool linear(KVal value, int32_t loop, KVal& coefficient, KVal& rest);
   /// The tree of a value, for listings; nodes of `named` print as %id.
   std::string text(int32_t id, const std::set<int32_t>& named) const;

@@ -1,5 +1,5 @@
-// Pull model: the value of an expression at an index asks its arguments for theirs, down to loads from the leaves. What is pulled
-// twice at the same index is one node.
+// Pull model: the value of an expression at an index asks its arguments for theirs, down to loads from the leaves. What
+// is pulled twice at the same index is one node.
 #include "runtime/jit/lower.h"
 
 #include <fmt/format.h>
@@ -14,9 +14,9 @@
 namespace zephon {
 namespace {
 
-constexpr int64_t kUnrolledDim = 4;    // channels of a picture
-constexpr int64_t kUnrolledAll = 16;   // a tensor this small needs no loop
-constexpr size_t kMaxConditions = 2;   // versions of the loops: at most 4
+constexpr int64_t kUnrolledDim = 4;   // channels of a picture
+constexpr int64_t kUnrolledAll = 16;  // a tensor this small needs no loop
+constexpr size_t kMaxConditions = 2;  // versions of the loops: at most 4
 
 bool only(LoopSet loops, LoopSet allowed) { return (loops & ~allowed) == 0; }
 
@@ -35,8 +35,8 @@ bool KernelProgram::build() {
     if (is_string(graph.expr(id).type.elem)) fail(fmt::format("`{}` makes text", graph.expr(id).op->name));
   if (error_.empty()) build_version();
   if (!error_.empty()) return false;
-  // A condition outside of the loops that decides between two indices inside (flip or not) would make every load a gather: make
-  // the loops for both outcomes.
+  // A condition outside of the loops that decides between two indices inside (flip or not) would make every load a
+  // gather: make the loops for both outcomes.
   std::vector<int32_t> conditions = choose_conditions(versions[0].nest);
   if (conditions.empty()) return true;
   versions.clear();
@@ -171,12 +171,14 @@ std::vector<int32_t> KernelProgram::choose_conditions(const Nest& nest) const {
   for (int32_t id : closure(targets(nest))) {
     const KNode& n = node(id);
     if (n.op != KOp::Select || n.elem != Elem::I64 || n.loops == 0 || node(n.a).loops != 0) continue;
-    if (std::find(found.begin(), found.end(), n.a) == found.end() && found.size() < kMaxConditions) found.push_back(n.a);
+    if (std::find(found.begin(), found.end(), n.a) == found.end() && found.size() < kMaxConditions)
+      found.push_back(n.a);
   }
   return found;
 }
 
-// ---- values -----------------------------------------------------------------------------------------------------------
+// ---- values
+// -----------------------------------------------------------------------------------------------------------
 
 KVal KernelProgram::value(ExprId id, const Index& index) {
   std::pair<int32_t, std::vector<int32_t>> key{id.index, {}};
@@ -377,8 +379,8 @@ KVal KernelProgram::resample(ExprId id, const Index& index) {
     KNode n = node(pulled.id);
     KVal cy, cx, cc, rest_y, rest_x, base;
     if (n.op == KOp::Load && linear(value_of(n.a), r.copy.loops[0], cy, rest_y) &&
-        linear(rest_y, r.copy.loops[1], cx, rest_x) && linear(rest_x, r.copy.loops[2], cc, base) && cx.id == r.channels &&
-        is_constant(cc, 1) && only(node(base.id).loops | node(cy.id).loops, 0)) {
+        linear(rest_y, r.copy.loops[1], cx, rest_x) && linear(rest_x, r.copy.loops[2], cc, base) &&
+        cx.id == r.channels && is_constant(cc, 1) && only(node(base.id).loops | node(cy.id).loops, 0)) {
       r.input = static_cast<int32_t>(n.imm);
       r.base = base.id;
       r.row_stride = cy.id;
@@ -396,7 +398,8 @@ KVal KernelProgram::resample(ExprId id, const Index& index) {
   return row_load(row, add(mul(index[1], value_of(r.channels)), index[2]), r.elem);
 }
 
-// ---- shapes -----------------------------------------------------------------------------------------------------------
+// ---- shapes
+// -----------------------------------------------------------------------------------------------------------
 
 const std::vector<KVal>& KernelProgram::dims(ExprId id) {
   if (auto found = dims_.find(id); found != dims_.end()) return found->second;
@@ -466,7 +469,8 @@ KVal KernelProgram::signature_extent(ExprId id, int dim) {
     for (size_t d = 0; d < p.pattern.shape.size(); ++d) {
       const DimPattern& pattern = p.pattern.shape[d];
       if (pattern.kind == DimPattern::Kind::Pack) break;
-      if (pattern.kind != DimPattern::Kind::Symbol || pattern.symbol != result[static_cast<size_t>(dim)].symbol) continue;
+      if (pattern.kind != DimPattern::Kind::Symbol || pattern.symbol != result[static_cast<size_t>(dim)].symbol)
+        continue;
       if (p.pattern.box) return value(expr.args[arg], {integer(static_cast<int64_t>(d) + 2)});
       return dims(expr.args[arg])[d];
     }
@@ -493,7 +497,8 @@ KVal KernelProgram::flat_index(const std::vector<KVal>& extents, const Index& in
   return flat;
 }
 
-/// The loops of an expression are the same in each version and each place where it stands: it is never inside of itself.
+/// The loops of an expression are the same in each version and each place where it stands: it is never inside of
+/// itself.
 std::vector<int32_t> KernelProgram::loops_of(ExprId id, const std::vector<KVal>& extents) {
   std::vector<int32_t> key;
   for (KVal e : extents) key.push_back(e.id);
@@ -554,7 +559,8 @@ std::vector<int32_t> KernelProgram::closure(const std::vector<int32_t>& roots) c
   return out;
 }
 
-// ---- the loop nest as text ----------------------------------------------------------------------------------------------
+// ---- the loop nest as text
+// ----------------------------------------------------------------------------------------------
 
 void KernelProgram::list_nest(const Nest& nest, int depth, std::string& out) const {
   // Named: what is used more than once, or made outside of the loop that uses it.
@@ -579,7 +585,8 @@ void KernelProgram::list_nest(const Nest& nest, int depth, std::string& out) con
         const Reduction& r = reductions[static_cast<size_t>(n.imm)];
         std::string loops;
         for (int32_t loop : r.loops)
-          loops += fmt::format("{}i{} < {}", loops.empty() ? "" : ", ", loop, text(loop_extents[static_cast<size_t>(loop)], named));
+          loops += fmt::format("{}i{} < {}", loops.empty() ? "" : ", ", loop,
+                               text(loop_extents[static_cast<size_t>(loop)], named));
         out += fmt::format("{}%{} = reduce{} in 16 lanes over {}: acc{} = {}, from {}\n", margin, id, n.imm, loops,
                            node(r.accumulator).imm, operation(r.next, {}), text(r.init, named));
         named.insert(id);
@@ -608,9 +615,11 @@ void KernelProgram::list_nest(const Nest& nest, int depth, std::string& out) con
 std::string KernelProgram::listing() const {
   std::string out;
   for (size_t i = 0; i < group.leaves.size(); ++i)
-    out += fmt::format("in{}: {} = {}\n", i, to_string(graph.expr(group.leaves[i]).type), to_text(graph, group.leaves[i]));
+    out +=
+        fmt::format("in{}: {} = {}\n", i, to_string(graph.expr(group.leaves[i]).type), to_text(graph, group.leaves[i]));
   for (size_t i = 0; i < group.roots.size(); ++i)
-    out += fmt::format("out{}: {} = {}\n", i, to_string(graph.expr(group.roots[i]).type), to_text(graph, group.roots[i]));
+    out +=
+        fmt::format("out{}: {} = {}\n", i, to_string(graph.expr(group.roots[i]).type), to_text(graph, group.roots[i]));
   for (const Version& version : versions) {
     std::string condition;
     for (auto [id, outcome] : version.assumed)

@@ -32,25 +32,26 @@ struct Reduction {
   std::vector<int32_t> loops;
   Elem elem = Elem::F32;
   int32_t init = 0;
-  int32_t accumulator = 0, next = 0;         ///< next = combine(accumulator, element)
-  int32_t left = 0, right = 0, merged = 0;   ///< merged = combine(left, right)
+  int32_t accumulator = 0, next = 0;        ///< next = combine(accumulator, element)
+  int32_t left = 0, right = 0, merged = 0;  ///< merged = combine(left, right)
   std::vector<int32_t> effects, merge_effects;
 };
 
 /// A native two-pass resampler: `prepare` hands it the picture, `row` asks for one row.
 struct Resampler {
-  int32_t local = 0;    ///< number of its expression
-  int32_t slot = 0;     ///< entry of CodeImage::resample_exprs
+  int32_t local = 0;  ///< number of its expression
+  int32_t slot = 0;   ///< entry of CodeImage::resample_exprs
   Elem elem = Elem::U8;
   int32_t in_h = 0, in_w = 0, channels = 0, out_h = 0, out_w = 0;  ///< nodes
-  int32_t input = -1;   ///< reads this input in place, from element `base`, rows `row_stride` elements apart ...
+  int32_t input = -1;  ///< reads this input in place, from element `base`, rows `row_stride` elements apart ...
   int32_t base = 0, row_stride = 0;
-  Nest copy;            ///< ... or, where input < 0, what these loops write to scratch
+  Nest copy;  ///< ... or, where input < 0, what these loops write to scratch
   bool operator==(const Resampler&) const = default;
 };
 
 struct Version {
-  std::vector<std::pair<int32_t, bool>> assumed;  ///< bool nodes outside of all loops, and the value for which this is right
+  std::vector<std::pair<int32_t, bool>>
+      assumed;  ///< bool nodes outside of all loops, and the value for which this is right
   Nest nest;
 };
 
@@ -70,7 +71,7 @@ class KernelProgram : public KernelIr {
   std::vector<int32_t> loop_extents;  ///< node per loop
   std::vector<Reduction> reductions;
   std::vector<Resampler> resamplers;
-  std::vector<Version> versions;      ///< all combinations of the assumptions
+  std::vector<Version> versions;  ///< all combinations of the assumptions
   std::vector<int32_t> shape_exprs, resample_exprs;
   /// All nodes on which `targets` depend and themselves, ascending (operands before users).
   std::vector<int32_t> closure(const std::vector<int32_t>& targets) const;

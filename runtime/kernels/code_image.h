@@ -1,5 +1,6 @@
 #pragma once
-// What the code generator makes and the cache keeps: position-independent machine code, and what it must be given when it runs.
+// What the code generator makes and the cache keeps: position-independent machine code, and what it must be given when
+// it runs.
 
 #include <cstdint>
 #include <string>
@@ -17,8 +18,8 @@ struct KernelContext {
   void* const* functions = nullptr;  ///< scratch_bytes, horizontal, vertical per entry of CodeImage::resample_exprs
 };
 
-/// Code and constants of one kernel, laid out once and moved anywhere. Its only relocations are import slots: 8 bytes each that the
-/// loader fills with the address of a function of import_address().
+/// Code and constants of one kernel, laid out once and moved anywhere. Its only relocations are import slots: 8 bytes
+/// each that the loader fills with the address of a function of import_address().
 struct CodeImage {
   struct Import {
     std::string name;
@@ -26,19 +27,19 @@ struct CodeImage {
   };
   static constexpr uint32_t kNone = ~0u;
   std::vector<uint8_t> bytes;
-  uint32_t run_offset = 0;               ///< void(const KernelCall*, const KernelContext*)
-  uint32_t scratch_offset = kNone;       ///< int64_t(const KernelCall*, const KernelContext*), or no scratch
+  uint32_t run_offset = 0;          ///< void(const KernelCall*, const KernelContext*)
+  uint32_t scratch_offset = kNone;  ///< int64_t(const KernelCall*, const KernelContext*), or no scratch
   std::vector<Import> imports;
-  std::vector<int32_t> shape_exprs;      ///< local numbers of interior expressions whose extents the code asks for
-  std::vector<int32_t> resample_exprs;   ///< local numbers of the resamplers it calls
+  std::vector<int32_t> shape_exprs;     ///< local numbers of interior expressions whose extents the code asks for
+  std::vector<int32_t> resample_exprs;  ///< local numbers of the resamplers it calls
 
   std::string serialize() const;
   /// False if `text` is no image that serialize() made.
   static bool parse(std::string_view text, CodeImage& image);
 };
 
-/// Address of a function that generated code may call (exact ones only: memory moves, fused multiply-add, rounding to integral
-/// values, half precision conversion where the processor has none), or null.
+/// Address of a function that generated code may call (exact ones only: memory moves, fused multiply-add, rounding to
+/// integral values, half precision conversion where the processor has none), or null.
 void* import_address(std::string_view name);
 
 struct KernelOptions {

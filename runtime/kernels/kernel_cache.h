@@ -1,6 +1,6 @@
 #pragma once
-// The kernel cache on disk. It holds code that will be executed: so the directory must be the user's alone, the full key is
-// stored and compared, and a checksum covers everything.
+// The kernel cache on disk. It holds code that will be executed: so the directory must be the user's alone, the full
+// key is stored and compared, and a checksum covers everything.
 
 #include <cstdint>
 #include <optional>
@@ -13,15 +13,15 @@ namespace zephon {
 
 class KernelCache {
  public:
-  /// Creates `directory` (mode 0700) where it is missing. A directory that others own or may enter, or that cannot be made, is not
-  /// used: usable() is false and warning() says why.
+  /// Creates `directory` (mode 0700) where it is missing. A directory that others own or may enter, or that cannot be
+  /// made, is not used: usable() is false and warning() says why.
   explicit KernelCache(std::string directory, uint64_t max_bytes = 64 << 20);
   bool usable() const { return warning_.empty(); }
   const std::string& warning() const { return warning_; }
   /// The image stored under exactly `key`; nothing where absent, damaged, another's or of another key.
   std::optional<CodeImage> find(std::string_view key) const;
-  /// Writes atomically; a failure (full disk) is silent, as the cache is only a convenience. The oldest entries go where the
-  /// directory would grow beyond its bound.
+  /// Writes atomically; a failure (full disk) is silent, as the cache is only a convenience. The oldest entries go
+  /// where the directory would grow beyond its bound.
   void store(std::string_view key, const CodeImage& image) const;
   std::string path_of(std::string_view key) const;
 

@@ -353,7 +353,8 @@ class Compiler final : public CachingCompiler {
     prefix_ = fmt::format("{} {} {} {}\n", program, generator, cpu_identity(), options_.cpu);
   }
 
-  std::shared_ptr<const CompiledKernel> compile_locked(const Graph& graph, const KernelGroup& group, std::string& error) {
+  std::shared_ptr<const CompiledKernel> compile_locked(const Graph& graph, const KernelGroup& group,
+                                                       std::string& error) {
     open_cache();
     std::string key = prefix_ + group_key(graph, group);
     if (auto found = loaded_.find(key); found != loaded_.end()) return found->second;

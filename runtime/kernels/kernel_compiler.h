@@ -1,5 +1,6 @@
 #pragma once
-// The compiler of kernels as the driver sees it: the cache first, and the library with LLVM only where the cache has nothing.
+// The compiler of kernels as the driver sees it: the cache first, and the library with LLVM only where the cache has
+// nothing.
 
 #include <memory>
 #include <string>
