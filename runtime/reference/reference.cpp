@@ -194,13 +194,13 @@ std::optional<Sample> ReferenceRun::next_sample() {
   return std::nullopt;
 }
 
-std::optional<Record> ReferenceRun::next() {
+std::optional<ReferenceRecord> ReferenceRun::next() {
   std::optional<Sample> sample = next_sample();
   return sample ? deliver(*sample) : std::nullopt;
 }
 
-std::optional<Record> ReferenceRun::deliver(const Sample& sample) {
-  Record record;
+std::optional<ReferenceRecord> ReferenceRun::deliver(const Sample& sample) {
+  ReferenceRecord record;
   record.is_batch = !sample.members.empty();
   record.epoch = epoch_;
   const std::vector<Field>& fields = graph_.node(graph_.output()).type.fields;

@@ -25,7 +25,7 @@ struct ReferenceOptions {
 };
 
 /// What is delivered: a sample, or a batch of them.
-struct Record {
+struct ReferenceRecord {
   bool is_batch = false;
   std::vector<SampleId> ids;  ///< of the sample, or of each member
   /// In the order of the output's type; of a batch [members, shape...]. Hidden fields (`$...`) are not delivered.
@@ -49,7 +49,7 @@ class ReferenceRun {
   ~ReferenceRun();
 
   /// The next delivered record; nullopt at the end, or where a failure ends the run.
-  std::optional<Record> next();
+  std::optional<ReferenceRecord> next();
   /// The sample that reaches the output next, nothing evaluated yet (for `show`); nullopt at the end or at a failure.
   std::optional<Sample> next_sample();
   /// The same for the output of another node, in a fresh stream of epoch `epoch`.
@@ -65,7 +65,7 @@ class ReferenceRun {
  private:
   friend class ReferenceContext;
   ReferenceRun(const Graph& graph, ReferenceOptions options, std::shared_ptr<const OpenSources> sources);
-  std::optional<Record> deliver(const Sample& sample);
+  std::optional<ReferenceRecord> deliver(const Sample& sample);
   void reject(const Rejected& rejected);
 
   const Graph& graph_;
