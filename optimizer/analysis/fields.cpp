@@ -9,10 +9,18 @@ void add_reads(const Graph& graph, ExprId root, FieldSet& fields) {
     if (is_field(graph.expr(id))) fields.insert(graph.expr(id).attrs.text("name"));
 }
 
-FieldSet reads_of(const Graph& graph, ExprId root) {
-  FieldSet fields;
-  add_reads(graph, root, fields);
-  return fields;
+const FieldSet& Reads::of(ExprId expr) {
+  while (fields_.size() <= static_cast<size_t>(expr.index)) {
+    const Expr& e = graph_.expr({static_cast<int32_t>(fields_.size())});
+    FieldSet mine;
+    if (is_field(e)) mine.insert(e.attrs.text("name"));
+    for (ExprId arg : e.args) {
+      const FieldSet& theirs = fields_[static_cast<size_t>(arg.index)];
+      mine.insert(theirs.begin(), theirs.end());
+    }
+    fields_.push_back(std::move(mine));
+  }
+  return fields_[static_cast<size_t>(expr.index)];
 }
 
 FieldSet writes_of(const Node& node) {
@@ -49,8 +57,18 @@ std::vector<FieldSet> live_fields(const Graph& graph) {
   return live;
 }
 
-void apply_assigns(Graph& graph, const std::vector<Assign>& assigns, std::map<std::string, ExprId>& env) {
-  for (const Assign& a : assigns) env[a.field] = graph.substitute(a.expr, env);
+ExprId resolve(Graph& graph, Reads& reads, ExprId expr, const Environment& env) {
+  for (const std::string& field : reads.of(expr)) {
+    auto it = env.find(field);
+    if (it == env.end()) continue;
+    const Expr& e = graph.expr(it->second);
+    if (!is_field(e) || e.attrs.text("name") != field) return graph.substitute(expr, env);
+  }
+  return expr;
+}
+
+void apply_assigns(Graph& graph, Reads& reads, const std::vector<Assign>& assigns, Environment& env) {
+  for (const Assign& a : assigns) env[a.field] = resolve(graph, reads, a.expr, env);
 }
 
 }  // namespace zephon

@@ -1,6 +1,6 @@
-// Nodes: a rule is tried at every node, source outward, and again at the same place while it applies, so that a step
-// which moves k places costs k applications and no further search. Expressions: bottom-up inside each node, each
-// expression once per rule and node. A phase ends when a whole round changes nothing.
+// One sweep goes over the nodes, source outward; at each place the rules of the phase are tried in their order, from
+// the first again after each application, so that a step which moves k places costs k applications and no search.
+// Expressions are rewritten bottom-up, each once per rule and node. A phase ends when a whole sweep changes nothing.
 #include "optimizer/engine/rewrite.h"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 namespace zephon {
 namespace {
 
-constexpr int kMostRounds = 64;
+constexpr int kMostSweeps = 64;
 
 class Engine final : public Rewriter {
  public:
@@ -23,82 +23,97 @@ class Engine final : public Rewriter {
       : graph_(graph), door_(door), ops_(ops), machine_(machine), verify_(verify) {}
 
   void run(Phase phase) {
-    for (int round = 0; round < kMostRounds; ++round) {
-      bool changed = false;
-      for (const RuleEntry& entry : all_rules())
-        if (entry.phase == phase && door_.enabled(*entry.rule)) changed |= sweep(*entry.rule);
-      if (!changed) break;
-    }
-    check("phase");
+    for (const RuleEntry& entry : all_rules())
+      if (entry.phase == phase && door_.enabled(*entry.rule)) rules_.push_back(entry.rule);
+    if (rules_.empty()) return;
+    for (int sweep = 0; sweep < kMostSweeps; ++sweep)
+      if (!run_sweep()) break;
+    forget_lost_fields();
+    check("the phase");
   }
 
   Graph& graph() override { return graph_; }
   const OpTable& ops() const override { return ops_; }
-  int users(NodeId node) const override { return users_.at(static_cast<size_t>(node.index)).count; }
+  Reads& reads() override { return reads_; }
+  int users(NodeId node) const override {
+    return static_cast<int>(users_.at(index(node)).size()) + (graph_.output() == node);
+  }
   double tree_ns(ExprId expr) const override { return zephon::tree_ns(graph_, {expr}, machine_); }
+  double own_ns(ExprId expr) const override { return zephon::own_ns(graph_, expr, machine_); }
+  double elements(ExprId expr) const override { return expected_elements(graph_.expr(expr).type, machine_); }
 
-  int expr_uses(ExprId expr) const override {
-    auto it = expr_uses_.find(expr);
-    return it == expr_uses_.end() ? 0 : it->second;
+  const std::vector<ExprId>& expr_users(ExprId expr) const override {
+    static const std::vector<ExprId> kNone;
+    auto it = expr_users_.find(expr);
+    return it == expr_users_.end() ? kNone : it->second;
   }
 
-  bool is_live(NodeId node, const std::string& field) override {
-    if (live_.empty()) live_ = live_fields(graph_);
-    return live_.at(static_cast<size_t>(node.index)).contains(field);
-  }
+  bool is_live(NodeId node, const std::string& field) override { return live_.at(index(node)).contains(field); }
 
   void exchange(NodeId outer, NodeId inner) override {
     Node& o = graph_.node(outer);
     Node& i = graph_.node(inner);
+    const NodeId source = i.inputs.at(0);
     redirect(outer, inner);
-    o.inputs = i.inputs;
+    std::replace(users_[index(source)].begin(), users_[index(source)].end(), inner, outer);
+    o.inputs = {source};
     i.inputs = {outer};
-    // Fields: what `outer` now sees, and nothing that it added may be lost. What it did to the stream holds for `inner`
-    // too.
-    StreamType type = graph_.node(o.inputs[0]).type;
-    const StreamType before = i.type;
+    users_[index(inner)] = std::move(users_[index(outer)]);
+    users_[index(outer)] = {inner};
+    // `outer` sees the fields that `inner` saw; both see a stream of the kind that `outer` made.
+    std::vector<Field> fields = graph_.node(source).type.fields;
     for (const Field& f : o.type.fields)
-      if (!before.find(f.name)) type.fields.push_back(f);
-    type.batch = o.type.batch;
-    type.domain = o.type.domain;
+      if (!i.type.find(f.name)) fields.push_back(f);
     i.type = o.type;
-    o.type = std::move(type);
-    count_users();
+    o.type.fields = std::move(fields);
   }
 
   void remove(NodeId node) override {
-    redirect(node, graph_.node(node).inputs[0]);
-    count_users();
+    const NodeId source = graph_.node(node).inputs.at(0);
+    redirect(node, source);
+    std::vector<NodeId>& readers = users_[index(source)];
+    std::erase(readers, node);
+    readers.insert(readers.end(), users_[index(node)].begin(), users_[index(node)].end());
+    users_[index(node)].clear();
   }
 
  private:
-  struct Users {
-    int count = 0;
-  };
+  static size_t index(NodeId id) { return static_cast<size_t>(id.index); }
 
   /// Whoever reads `from` reads `to`.
   void redirect(NodeId from, NodeId to) {
-    for (NodeId id : order_)
-      if (id != to)
-        for (NodeId& input : graph_.node(id).inputs)
-          if (input == from) input = to;
+    for (NodeId user : users_[index(from)]) {
+      std::vector<NodeId>& inputs = graph_.node(user).inputs;
+      std::replace(inputs.begin(), inputs.end(), from, to);
+    }
     if (graph_.output() == from) graph_.set_output(to);
   }
 
-  void count_users() {
-    order_ = graph_.topological();
+  bool run_sweep() {
+    const std::vector<NodeId> order = graph_.topological();
     users_.assign(graph_.node_count(), {});
-    for (NodeId id : order_)
-      for (NodeId input : graph_.node(id).inputs) ++users_[static_cast<size_t>(input.index)].count;
-    ++users_[static_cast<size_t>(graph_.output().index)].count;
-    live_.clear();
+    for (NodeId id : order)
+      for (NodeId input : graph_.node(id).inputs) users_[index(input)].push_back(id);
+    // Fields that are dead stay dead while rules move steps, so once a sweep is enough.
+    live_ = live_fields(graph_);
+    bool changed = false;
+    for (NodeId id : order) changed |= at_place(id);
+    return changed;
   }
 
-  bool sweep(const Rule& rule) {
-    count_users();
+  bool at_place(NodeId id) {
     bool changed = false;
-    const std::vector<NodeId> order = order_;
-    for (NodeId id : order) changed |= rule.match_node ? at_node(rule, id) : in_node(rule, id);
+    for (size_t i = 0; i < rules_.size() && users(id) > 0;) {
+      const Rule& rule = *rules_[i];
+      const NodeId user = users_[index(id)].empty() ? NodeId{} : users_[index(id)].front();
+      if (!(rule.match_node ? at_node(rule, id, user) : in_node(rule, id))) {
+        ++i;
+        continue;
+      }
+      changed = true;
+      i = 0;
+      if (verify_) check(rule.name);
+    }
     return changed;
   }
 
@@ -112,68 +127,82 @@ class Engine final : public Rewriter {
     for (const std::string& problem : verify_graph(graph_)) door_.problem(fmt::format("after {}: {}", after, problem));
   }
 
-  bool at_node(const Rule& rule, NodeId id) {
-    bool changed = false;
-    while (reachable(id)) {
-      Match match;
-      match.outer = id;
-      if (!rule.match_node(*this, id, match)) break;
-      const Node& n = graph_.node(id);
-      const std::string_view guard = refusing_guard(rule, match);
-      if (!guard.empty()) {
-        door_.refused({&rule, n.origin, n.step, to_text(graph_, id), guard});
-        break;
-      }
-      Application a{&rule, n.origin, n.step, to_text(graph_, id), chain_ns(graph_, id, rule.depth, machine_),
-                    0,     {},       {}};
-      if (door_.keeps_texts()) a.before = to_text(graph_);
-      const NodeId user = user_of(id);
-      rule.apply_node(*this, match);
-      changed = true;
-      // The place where the pattern stood is now what the same user reads.
-      const NodeId top = user.valid() ? graph_.node(user).inputs[0] : graph_.output();
-      a.cost_after = chain_ns(graph_, top, rule.depth, machine_);
-      if (door_.keeps_texts()) a.after = to_text(graph_);
-      door_.applied(std::move(a));
-      if (verify_) check(rule.name);
-    }
-    return changed;
+  double cost(const Rule& rule, NodeId top) const {
+    return rule.depth ? chain_ns(graph_, top, rule.depth, machine_) : 0;
   }
 
-  bool reachable(NodeId id) const { return users_[static_cast<size_t>(id.index)].count > 0; }
-
-  NodeId user_of(NodeId id) const {
-    for (NodeId user : order_) {
-      const std::vector<NodeId>& inputs = graph_.node(user).inputs;
-      if (!inputs.empty() && inputs[0] == id) return user;
+  bool at_node(const Rule& rule, NodeId id, NodeId user) {
+    Match match;
+    match.outer = id;
+    if (!rule.match_node(*this, id, match)) return false;
+    const Span place = graph_.node(id).origin;
+    const int32_t step = graph_.node(id).step;
+    if (const std::string_view guard = refusing_guard(rule, match); !guard.empty()) {
+      door_.refused({&rule, place, step, to_text(graph_, id), guard});
+      return false;
     }
-    return {};
+    Application a{&rule, place, step, to_text(graph_, id), cost(rule, id), 0, {}, {}};
+    if (door_.keeps_texts()) a.before = to_text(graph_);
+    rule.apply_node(*this, match);
+    // The place where the pattern stood is now what the same user reads.
+    a.cost_after = cost(rule, user.valid() ? graph_.node(user).inputs[0] : graph_.output());
+    if (door_.keeps_texts()) a.after = to_text(graph_);
+    door_.applied(std::move(a));
+    return true;
   }
 
   bool in_node(const Rule& rule, NodeId id) {
-    node_ = id;
+    const std::vector<ExprId> roots = roots_of(id);
+    if (roots.empty()) return false;
+    find_expr_users(roots);
+    std::vector<Application> applications;
+    std::map<ExprId, ExprId> done;
     bool changed = false;
-    std::vector<ExprId> roots = roots_of(id);
-    count_expr_uses(roots);
     for (size_t i = 0; i < roots.size(); ++i) {
-      const ExprId before = roots[i];
-      std::vector<Application> applications;
-      const ExprId after = graph_.rewrite(before, [&](ExprId expr) { return at_expr(rule, id, expr, applications); });
-      if (after == before) continue;
-      changed = true;
-      const std::string text = door_.keeps_texts() ? to_text(graph_) : "";
-      set_root(id, i, after);
-      roots[i] = after;
-      for (Application& a : applications) {
-        if (door_.keeps_texts()) {
-          a.before = text;
-          a.after = to_text(graph_);
+      for (ExprId expr : new_below(roots[i], done)) {
+        Expr copy = graph_.expr(expr);
+        bool moved = false;
+        for (ExprId& arg : copy.args) {
+          moved |= done.at(arg) != arg;
+          arg = done.at(arg);
         }
-        door_.applied(std::move(a));
+        done[expr] = at_expr(rule, id, moved ? graph_.add(std::move(copy)) : expr, applications);
       }
-      if (verify_) check(rule.name);
+      changed |= done.at(roots[i]) != roots[i];
     }
-    return changed;
+    if (!changed) return false;
+    const std::string before = door_.keeps_texts() ? to_text(graph_) : "";
+    for (size_t i = 0; i < roots.size(); ++i) set_root(id, i, done.at(roots[i]));
+    const std::string after = door_.keeps_texts() ? to_text(graph_) : "";
+    for (Application& a : applications) {
+      a.before = before;
+      a.after = after;
+      door_.applied(std::move(a));
+    }
+    return true;
+  }
+
+  /// Expressions below `root` that are not in `done`, arguments first.
+  std::vector<ExprId> new_below(ExprId root, const std::map<ExprId, ExprId>& done) const {
+    std::vector<ExprId> order, stack = {root};
+    std::set<ExprId> known;
+    auto is_done = [&](ExprId id) { return done.contains(id) || known.contains(id); };
+    while (!stack.empty()) {
+      const ExprId id = stack.back();
+      bool waits = false;
+      if (!is_done(id))
+        for (ExprId arg : graph_.expr(id).args)
+          if (!is_done(arg)) {
+            stack.push_back(arg);
+            waits = true;
+          }
+      if (waits) continue;
+      stack.pop_back();
+      if (is_done(id)) continue;
+      known.insert(id);
+      order.push_back(id);
+    }
+    return order;
   }
 
   ExprId at_expr(const Rule& rule, NodeId id, ExprId expr, std::vector<Application>& applications) {
@@ -183,12 +212,12 @@ class Engine final : public Rewriter {
     if (!rule.match_expr(*this, expr, match)) return expr;
     const Node& n = graph_.node(id);
     const Span place = graph_.expr(expr).origin.empty() ? n.origin : graph_.expr(expr).origin.front();
-    const std::string_view guard = refusing_guard(rule, match);
-    if (!guard.empty()) {
+    if (const std::string_view guard = refusing_guard(rule, match); !guard.empty()) {
       door_.refused({&rule, place, n.step, to_text(graph_, expr), guard});
       return expr;
     }
     const ExprId after = rule.apply_expr(*this, match);
+    if (after == expr) return expr;
     // What replaces an expression stands where it stood.
     const std::vector<Span> origin = graph_.expr(expr).origin;
     graph_.add_origin(after, origin);
@@ -208,14 +237,35 @@ class Engine final : public Rewriter {
     (i < n.assigns.size() ? n.assigns[i].expr : n.predicate) = expr;
   }
 
-  void count_expr_uses(const std::vector<ExprId>& roots) {
-    expr_uses_.clear();
-    std::set<ExprId> seen;
+  void find_expr_users(const std::vector<ExprId>& roots) {
+    expr_users_.clear();
+    std::map<ExprId, ExprId> seen;
     for (ExprId root : roots) {
-      ++expr_uses_[root];
-      for (ExprId id : graph_.topological(root))
-        if (seen.insert(id).second)
-          for (ExprId arg : graph_.expr(id).args) ++expr_uses_[arg];
+      for (ExprId id : new_below(root, seen)) {
+        seen[id] = id;
+        for (ExprId arg : graph_.expr(id).args) {
+          std::vector<ExprId>& users = expr_users_[arg];
+          if (users.empty() || users.back() != id) users.push_back(id);
+        }
+      }
+      expr_users_[root].push_back({});
+    }
+  }
+
+  /// Types list only fields that exist: what was assigned and then dropped as dead is gone below too.
+  void forget_lost_fields() {
+    std::vector<FieldSet> exist(graph_.node_count());
+    for (NodeId id : graph_.topological()) {
+      Node& n = graph_.node(id);
+      FieldSet& mine = exist[index(id)];
+      const bool adds = n.inputs.empty() || n.op->cls == OpClass::Policy;
+      for (const Field& f : n.type.fields) {
+        bool here = adds;
+        for (NodeId input : n.inputs) here |= exist[index(input)].contains(f.name);
+        for (const Assign& a : n.assigns) here |= a.field == f.name;
+        if (here) mine.insert(f.name);
+      }
+      std::erase_if(n.type.fields, [&](const Field& f) { return !mine.contains(f.name); });
     }
   }
 
@@ -224,11 +274,11 @@ class Engine final : public Rewriter {
   const OpTable& ops_;
   const Machine& machine_;
   const bool verify_;
-  NodeId node_;
-  std::vector<NodeId> order_;
-  std::vector<Users> users_;
+  Reads reads_{graph_};
+  std::vector<const Rule*> rules_;
+  std::vector<std::vector<NodeId>> users_;
   std::vector<FieldSet> live_;
-  std::map<ExprId, int> expr_uses_;
+  std::map<ExprId, std::vector<ExprId>> expr_users_;
 };
 
 }  // namespace

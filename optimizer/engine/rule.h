@@ -3,7 +3,7 @@
 // tests run. See optimizer/README.md for the laws that rules keep.
 //
 // "Above" is nearer the source, where the rows come from; "below" is nearer the output: as the steps stand in a
-// program.
+// program. A name such as push_filter_below_assign speaks of the printed tree, where the source is at the bottom.
 
 #include <span>
 #include <string>
@@ -12,15 +12,14 @@
 
 #include "graph/graph.h"
 #include "graph/op_def.h"
+#include "optimizer/analysis/fields.h"
 
 namespace zephon {
 
-/// What a rule matched: up to three nodes (outer reads inner) or an expression, and what the rule notes for its own
-/// use.
+/// What a rule matched: the lower node and the one that it reads, or an expression and one of its arguments.
 struct Match {
   NodeId outer, inner;
   ExprId expr, arg;
-  size_t position = 0;
 };
 
 /// What a rule may ask and change. Nodes are edited in place; expressions are immutable.
@@ -29,6 +28,7 @@ class Rewriter {
   virtual ~Rewriter() = default;
   virtual Graph& graph() = 0;
   virtual const OpTable& ops() const = 0;
+  virtual Reads& reads() = 0;
   /// How many nodes read the output of `node` (the end of the pipeline counts as one).
   virtual int users(NodeId node) const = 0;
   /// Exchanges `outer` and its only input `inner`, which has no other user: whoever read `outer` reads `inner` from now
@@ -38,9 +38,12 @@ class Rewriter {
   virtual void remove(NodeId node) = 0;
   /// Cost model: nanoseconds per sample of an expression, everything below included.
   virtual double tree_ns(ExprId expr) const = 0;
-  /// Uses of `expr` as an argument or root among the expressions of the node that is being rewritten.
-  virtual int expr_uses(ExprId expr) const = 0;
-  /// Fields of the node's output that something below needs.
+  virtual double own_ns(ExprId expr) const = 0;
+  virtual double elements(ExprId expr) const = 0;
+  /// Uses of `expr` among the expressions of the node that is being rewritten: the expressions that have it as an
+  /// argument, and an invalid id for each assignment or predicate that it is.
+  virtual const std::vector<ExprId>& expr_users(ExprId expr) const = 0;
+  /// Something below needs the field of the node's output. May say yes where no has become true.
   virtual bool is_live(NodeId node, const std::string& field) = 0;
 };
 
@@ -56,13 +59,13 @@ struct Rule {
   std::string_view law;      ///< the equation
   std::string_view ends;     ///< why it cannot go on for ever
   std::span<const Guard> guards = {};
-  /// Exactly one pair is set. Nodes: is `outer` the lowest node of the pattern? Then change the graph.
+  /// At most one pair is set. Nodes: is `outer` the lowest node of the pattern? Then change the graph.
   bool (*match_node)(Rewriter& rewriter, NodeId outer, Match& match) = nullptr;
   void (*apply_node)(Rewriter& rewriter, const Match& match) = nullptr;
   /// Expressions: is `expr` the root of the pattern? Then the expression that replaces it.
   bool (*match_expr)(Rewriter& rewriter, ExprId expr, Match& match) = nullptr;
   ExprId (*apply_expr)(Rewriter& rewriter, const Match& match) = nullptr;
-  /// Nodes that the pattern spans, for the cost before and after.
+  /// Nodes that the pattern spans, for the cost before and after; 0 where the cost does not change.
   int depth = 1;
   /// `fires` and `keeps` sections; see optimizer/README.md.
   std::string_view examples;

@@ -61,7 +61,7 @@ class Planner {
   };
   struct Pending {
     PlanNodeId base;
-    std::map<std::string, ExprId> env;  // field -> expression over the base's columns
+    Environment env;  // field -> expression over the base's columns
     std::vector<PendingFilter> filters;
     std::vector<NodeId> nodes;  // steps that the next plan node carries out
     int outer_words = 0;
@@ -213,14 +213,14 @@ class Planner {
     const OpClass cls = node(id).op->cls;
     if (is_one_to_one(node(id))) {
       const std::vector<Assign> assigns = node(id).assigns;
-      apply_assigns(graph(), assigns, p.env);
+      apply_assigns(graph(), reads_, assigns, p.env);
       std::erase_if(p.env, [&](const auto& entry) { return !node(id).type.find(entry.first); });
       p.nodes.push_back(id);
       return;
     }
     if (is_filter(node(id))) {
       const ExprId predicate = node(id).predicate;
-      p.filters.push_back({graph().substitute(predicate, p.env), id});
+      p.filters.push_back({resolve(graph(), reads_, predicate, p.env), id});
       p.nodes.push_back(id);
       return;
     }
@@ -373,7 +373,7 @@ class Planner {
     n.est_rows = rows;
     n.label = stage_label(n);
     const PlanNodeId id = add(std::move(n));
-    std::map<std::string, ExprId> env;
+    Environment env;
     for (const auto& [name, expr] : outputs) env[name] = field(name, Type(graph().expr(expr).type));
     p.env = std::move(env);
     p.base = id;
@@ -522,6 +522,7 @@ class Planner {
   std::vector<FieldSet> live_;
   std::map<int32_t, int64_t> batches_;  // plan node that feeds a batch -> its size
   Plan plan_;
+  Reads reads_{plan_.graph};
 };
 
 }  // namespace

@@ -1,0 +1,68 @@
+#include <algorithm>
+#include <optional>
+#include <span>
+
+#include "optimizer/analysis/constants.h"
+#include "optimizer/analysis/expressions.h"
+#include "optimizer/rules/patterns.h"
+
+namespace zephon {
+namespace {
+
+bool match(Rewriter& rewriter, ExprId expr, Match&) {
+  const Expr& e = rewriter.graph().expr(expr);
+  return !is_leaf(e) && !e.args.empty() &&
+         std::all_of(e.args.begin(), e.args.end(), [&](ExprId arg) { return is_constant(rewriter.graph().expr(arg)); });
+}
+
+constexpr double kMostElements = 4096;  // a larger constant costs more memory than its computation saves
+
+std::optional<Value> value(Rewriter& rewriter, ExprId expr) { return evaluate_constant(rewriter.graph(), expr); }
+
+ExprId apply(Rewriter& rewriter, const Match& m) {
+  return add_constant(rewriter.graph(), rewriter.ops(), *value(rewriter, m.expr));
+}
+
+constexpr Guard kGuards[] = {
+    {"it is the same for every sample and every run",
+     [](Rewriter& rewriter, const Match& m) {
+       const Expr& e = rewriter.graph().expr(m.expr);
+       return e.draw_id == 0 && !e.op->effects.random && !e.op->effects.reads_files;
+     }},
+    {"the result is small",
+     [](Rewriter& rewriter, const Match& m) { return rewriter.elements(m.expr) <= kMostElements; }},
+    // A failure belongs to the sample that needs the value, and to none if no sample does.
+    {"it does not fail", [](Rewriter& rewriter, const Match& m) { return value(rewriter, m.expr).has_value(); }},
+};
+
+}  // namespace
+
+ZEPHON_RULE_DEF(FoldConstants) = {.name = "fold_constants",
+                                  .summary = "An operation on constants is carried out once, by its definition.",
+                                  .law = "f c = the constant that the definition of f gives for c",
+                                  .ends = "one operation fewer",
+                                  .guards = kGuards,
+                                  .match_expr = match,
+                                  .apply_expr = apply,
+                                  .examples = R"explain(
+fires
+range(100) | x = index + (2 + 3)
+----
+
+keeps  # a draw differs from sample to sample
+range(100) | x = uniform(0, 1)
+----
+it is the same for every sample and every run
+
+keeps
+range(100) | x = full(1, [100, 100]) + 1
+----
+the result is small
+
+keeps
+range(100) | x = index + 1 // 0
+----
+it does not fail
+)explain"};
+
+}  // namespace zephon

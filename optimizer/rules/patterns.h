@@ -1,0 +1,37 @@
+#pragma once
+// What several rules match and require.
+
+#include "optimizer/analysis/order.h"
+#include "optimizer/engine/rule.h"
+
+namespace zephon::rules {
+
+/// `outer` reads exactly one stream: match it and what it reads.
+inline bool reads_one(Rewriter& rewriter, NodeId outer, Match& match) {
+  const Node& node = rewriter.graph().node(outer);
+  if (node.inputs.size() != 1) return false;
+  match.inner = node.inputs[0];
+  return true;
+}
+inline const Node& outer_of(Rewriter& rewriter, const Match& match) { return rewriter.graph().node(match.outer); }
+inline const Node& inner_of(Rewriter& rewriter, const Match& match) { return rewriter.graph().node(match.inner); }
+
+/// Moving a step past one that somebody else reads would change what that reader gets.
+inline constexpr Guard kOneReader = {"nothing else reads the step above", [](Rewriter& rewriter, const Match& match) {
+                                       return rewriter.users(match.inner) == 1;
+                                     }};
+
+/// The assignment `inner` shares work with a filter above it: then both must stay in one region, where the work is done
+/// once.
+bool shares_with_filter(Rewriter& rewriter, NodeId assignment);
+
+inline constexpr Guard kSharesNothing = {
+    "the assignment computes nothing costly that a filter above computes too",
+    [](Rewriter& rewriter, const Match& match) { return !shares_with_filter(rewriter, match.inner); }};
+
+/// Fields that an assignment assigns, as expressions over its input.
+Environment values_after(Rewriter& rewriter, const Node& assignment);
+
+inline void exchange_pair(Rewriter& rewriter, const Match& match) { rewriter.exchange(match.outer, match.inner); }
+
+}  // namespace zephon::rules

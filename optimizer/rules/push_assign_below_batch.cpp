@@ -1,0 +1,41 @@
+#include "optimizer/rules/patterns.h"
+
+namespace zephon {
+namespace {
+
+bool match(Rewriter& rewriter, NodeId outer, Match& m) {
+  return is_one_to_one(rewriter.graph().node(outer)) && rules::reads_one(rewriter, outer, m) &&
+         rules::inner_of(rewriter, m).op->cls == OpClass::ManyToOne && rules::inner_of(rewriter, m).type.batch;
+}
+
+constexpr Guard kGuards[] = {rules::kOneReader};
+
+}  // namespace
+
+// Exact since expressions below batch apply to each member, with the member's identity, and fail only where they are
+// delivered.
+ZEPHON_RULE_DEF(PushAssignBelowBatch) = {
+    .name = "push_assign_below_batch",
+    .summary =
+        "An assignment to the members of a batch runs before the batch is cut: it joins the assignments there, and its "
+        "kernel writes straight into the batch.",
+    .law = "assign f . batch n = batch n . assign f",
+    .ends = "one assignment moves past one batch",
+    .guards = kGuards,
+    .match_node = match,
+    .apply_node = rules::exchange_pair,
+    .depth = 0,
+    .examples = R"explain(
+fires
+range(100) | batch(4) | x = index * 3
+----
+
+keeps  # the other reader of the batches would see the new field
+stream a = range(100) | batch(4)
+stream b = a | index = index * 3
+concatenate(a, b)
+----
+nothing else reads the step above
+)explain"};
+
+}  // namespace zephon
