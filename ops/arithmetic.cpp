@@ -10,7 +10,7 @@ namespace {
 
 __extension__ using Wide = __int128;
 
-enum class Kind : uint8_t { Add, Sub, Mul };
+enum class Operation : uint8_t { Add, Sub, Mul };
 constexpr char kSigns[] = {'+', '-', '*'};
 
 ScalarResult integer_result(const Expr& expr, Wide value, const std::string& text) {
@@ -21,22 +21,28 @@ ScalarResult integer_result(const Expr& expr, Wide value, const std::string& tex
   return ScalarResult::of(Scalar::of_int(expr.type.elem, static_cast<int64_t>(value)));
 }
 
-template <Kind kKind>
+template <Operation kOperation>
 ScalarResult define_binary(const Expr& expr, std::span<const ScalarArg> args) {
   const Scalar &a = args[0].value, &b = args[1].value;
-  auto of = [](auto x, auto y) { return kKind == Kind::Add ? x + y : kKind == Kind::Sub ? x - y : x * y; };
+  auto of = [](auto x, auto y) {
+    return kOperation == Operation::Add ? x + y : kOperation == Operation::Sub ? x - y : x * y;
+  };
   if (is_float(expr.type.elem)) {
-    // The operands have the type's precision, so the f64 operation rounded to it has rounded once (for f32: Figueroa 1995).
+    // The operands have the type's precision, so the f64 operation rounded to it has rounded once (for f32: Figueroa
+    // 1995).
     return ScalarResult::of(Scalar::of_float(expr.type.elem, round_to(expr.type.elem, of(a.f, b.f))));
   }
-  return integer_result(expr, of(Wide{a.i}, Wide{b.i}), fmt::format("{} {} {}", a.i, kSigns[int(kKind)], b.i));
+  return integer_result(expr, of(Wide{a.i}, Wide{b.i}), fmt::format("{} {} {}", a.i, kSigns[int(kOperation)], b.i));
 }
 
-template <Kind kKind>
+template <Operation kOperation>
 KVal build_binary(KernelBuilder& b, const Expr&, std::span<const KVal> args) {
   KVal x = args[0], y = args[1];
-  if (is_float(x.elem)) return kKind == Kind::Add ? b.add(x, y) : kKind == Kind::Sub ? b.sub(x, y) : b.mul(x, y);
-  return kKind == Kind::Add ? b.checked_add(x, y) : kKind == Kind::Sub ? b.checked_sub(x, y) : b.checked_mul(x, y);
+  if (is_float(x.elem))
+    return kOperation == Operation::Add ? b.add(x, y) : kOperation == Operation::Sub ? b.sub(x, y) : b.mul(x, y);
+  return kOperation == Operation::Add   ? b.checked_add(x, y)
+         : kOperation == Operation::Sub ? b.checked_sub(x, y)
+                                        : b.checked_mul(x, y);
 }
 
 ScalarResult define_neg(const Expr& expr, std::span<const ScalarArg> args) {
@@ -73,8 +79,8 @@ ZEPHON_OP_DEF(Add) = {
     .prose = "u8, u16, i8 and i16 compute in i32. An integer sum that its type cannot hold fails.",
     .example = "range(3) | x = index + 10",
     .effects = {.can_fail = true},
-    .define = {.scalar = define_binary<Kind::Add>},
-    .kernel = {.pointwise = build_binary<Kind::Add>},
+    .define = {.scalar = define_binary<Operation::Add>},
+    .kernel = {.pointwise = build_binary<Operation::Add>},
     .promotes = true,
 };
 
@@ -86,8 +92,8 @@ ZEPHON_OP_DEF(Sub) = {
     .prose = "u8, u16, i8 and i16 compute in i32. An integer difference that its type cannot hold fails.",
     .example = "range(3) | x = index - 10",
     .effects = {.can_fail = true},
-    .define = {.scalar = define_binary<Kind::Sub>},
-    .kernel = {.pointwise = build_binary<Kind::Sub>},
+    .define = {.scalar = define_binary<Operation::Sub>},
+    .kernel = {.pointwise = build_binary<Operation::Sub>},
     .promotes = true,
 };
 
@@ -99,8 +105,8 @@ ZEPHON_OP_DEF(Mul) = {
     .prose = "u8, u16, i8 and i16 compute in i32. An integer product that its type cannot hold fails.",
     .example = "range(3) | x = index * 10",
     .effects = {.can_fail = true},
-    .define = {.scalar = define_binary<Kind::Mul>},
-    .kernel = {.pointwise = build_binary<Kind::Mul>},
+    .define = {.scalar = define_binary<Operation::Mul>},
+    .kernel = {.pointwise = build_binary<Operation::Mul>},
     .promotes = true,
 };
 

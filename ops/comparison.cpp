@@ -9,12 +9,18 @@ namespace {
 template <class T>
 bool holds(Compare c, const T& a, const T& b) {
   switch (c) {
-    case Compare::Eq: return a == b;
-    case Compare::Ne: return a != b;
-    case Compare::Lt: return a < b;
-    case Compare::Le: return a <= b;
-    case Compare::Gt: return a > b;
-    case Compare::Ge: return a >= b;
+    case Compare::Eq:
+      return a == b;
+    case Compare::Ne:
+      return a != b;
+    case Compare::Lt:
+      return a < b;
+    case Compare::Le:
+      return a <= b;
+    case Compare::Gt:
+      return a > b;
+    case Compare::Ge:
+      return a >= b;
   }
   return false;
 }
@@ -48,24 +54,25 @@ bool run_strings(NativeCall& call) {
   auto* out = static_cast<uint8_t*>(call.output->data);
   for (int64_t i = 0, n = count_of(shape); i < n; ++i) {
     Shape index = index_at(shape, i);
-    out[i] = holds(kCompare, text_of(a, broadcast_flat(shape_of(a), index)), text_of(b, broadcast_flat(shape_of(b), index)));
+    out[i] =
+        holds(kCompare, text_of(a, broadcast_flat(shape_of(a), index)), text_of(b, broadcast_flat(shape_of(b), index)));
   }
   return true;
 }
 
 }  // namespace
 
-#define ZEPHON_COMPARISON(Constant, word, sign, pattern, text)                                  \
-  ZEPHON_OP_DEF(Constant) = {                                                                   \
-      .name = word,                                                                             \
-      .cls = OpClass::Pointwise,                                                                \
-      .signature = "a: " pattern "[...s], b: " pattern "[...s] -> bool[...s]",                  \
-      .summary = "a " sign " b: " text ", with NumPy broadcasting.",                            \
-      .prose = "With NaN only `!=` is true. Strings compare by bytes.",                         \
-      .example = "range(3) | x = index " sign " 1",                                             \
-      .define = {.scalar = define<Compare::Constant>},                                          \
+#define ZEPHON_COMPARISON(Constant, word, sign, pattern, text)                                     \
+  ZEPHON_OP_DEF(Constant) = {                                                                      \
+      .name = word,                                                                                \
+      .cls = OpClass::Pointwise,                                                                   \
+      .signature = "a: " pattern "[...s], b: " pattern "[...s] -> bool[...s]",                     \
+      .summary = "a " sign " b: " text ", with NumPy broadcasting.",                               \
+      .prose = "With NaN only `!=` is true. Strings compare by bytes.",                            \
+      .example = "range(3) | x = index " sign " 1",                                                \
+      .define = {.scalar = define<Compare::Constant>},                                             \
       .kernel = {.pointwise = build<Compare::Constant>, .native = run_strings<Compare::Constant>}, \
-      .promotes = true,                                                                         \
+      .promotes = true,                                                                            \
   }
 ZEPHON_COMPARISON(Eq, "eq", "==", "T", "equal");
 ZEPHON_COMPARISON(Ne, "ne", "!=", "T", "not equal");

@@ -30,9 +30,8 @@ ZEPHON_OP_DEF(Minimum) = {
     .prose = "IEEE 754-2019 minimum: NaN if either is NaN; -0 is less than +0. `min` is that of a whole tensor.",
     .example = "range(4) | x = minimum(index, 2)",
     .define = {.scalar = define<true>},
-    .kernel = {.pointwise = [](KernelBuilder& b, const Expr&, std::span<const KVal> args) {
-      return b.minimum(args[0], args[1]);
-    }},
+    .kernel = {.pointwise = [](KernelBuilder& b, const Expr&,
+                               std::span<const KVal> args) { return b.minimum(args[0], args[1]); }},
     .promotes = true,
 };
 
@@ -44,9 +43,8 @@ ZEPHON_OP_DEF(Maximum) = {
     .prose = "IEEE 754-2019 maximum: NaN if either is NaN; +0 is greater than -0. `max` is that of a whole tensor.",
     .example = "range(4) | x = maximum(index, 2)",
     .define = {.scalar = define<false>},
-    .kernel = {.pointwise = [](KernelBuilder& b, const Expr&, std::span<const KVal> args) {
-      return b.maximum(args[0], args[1]);
-    }},
+    .kernel = {.pointwise = [](KernelBuilder& b, const Expr&,
+                               std::span<const KVal> args) { return b.maximum(args[0], args[1]); }},
     .promotes = true,
 };
 

@@ -34,9 +34,9 @@ KVal through_f64(KernelBuilder& b, std::span<const KVal> args, F&& function) {
   return args[0].elem == Elem::F64 ? result : b.convert(args[0].elem, result);
 }
 
-#define ZEPHON_BUILD(function)                                                                     \
-  KVal build_##function(KernelBuilder& b, const Expr&, std::span<const KVal> args) {               \
-    return through_f64(b, args, [](Numbers& n, auto& x) { return zephon::function(n, x[0]); });    \
+#define ZEPHON_BUILD(function)                                                                  \
+  KVal build_##function(KernelBuilder& b, const Expr&, std::span<const KVal> args) {            \
+    return through_f64(b, args, [](Numbers& n, auto& x) { return zephon::function(n, x[0]); }); \
   }
 ZEPHON_BUILD(exp)
 ZEPHON_BUILD(log)
@@ -55,7 +55,8 @@ ZEPHON_OP_DEF(Exp) = {
     .cls = OpClass::Pointwise,
     .signature = "x: F[...s] -> F[...s]",
     .summary = "e to the power x.",
-    .prose = "Our own function (graph/math_functions.h), below 1 ulp in f64, correctly rounded but for 1e-6 ulp in f32.",
+    .prose =
+        "Our own function (graph/math_functions.h), below 1 ulp in f64, correctly rounded but for 1e-6 ulp in f32.",
     .example = "range(3) | x = index.f64.exp()",
     .cost = {.ns_per_element = 4},
     .define = {.scalar = define<plain::exp>},

@@ -44,9 +44,8 @@ ZEPHON_OP_DEF(And) = {
     .prose = "False if either side is false, even if the other fails; else a failure of either side.",
     .example = "range(4) | x = index > 0 and index < 3",
     .define = {.scalar = define_and, .lazy = true},
-    .kernel = {.pointwise = [](KernelBuilder& b, const Expr&, std::span<const KVal> args) {
-      return b.bit_and(args[0], args[1]);
-    }},
+    .kernel = {.pointwise = [](KernelBuilder& b, const Expr&,
+                               std::span<const KVal> args) { return b.bit_and(args[0], args[1]); }},
 };
 
 ZEPHON_OP_DEF(Or) = {
@@ -57,9 +56,8 @@ ZEPHON_OP_DEF(Or) = {
     .prose = "True if either side is true, even if the other fails; else a failure of either side.",
     .example = "range(4) | x = index < 1 or index > 2",
     .define = {.scalar = define_or, .lazy = true},
-    .kernel = {.pointwise = [](KernelBuilder& b, const Expr&, std::span<const KVal> args) {
-      return b.bit_or(args[0], args[1]);
-    }},
+    .kernel = {.pointwise = [](KernelBuilder& b, const Expr&,
+                               std::span<const KVal> args) { return b.bit_or(args[0], args[1]); }},
 };
 
 ZEPHON_OP_DEF(Not) = {
@@ -69,9 +67,10 @@ ZEPHON_OP_DEF(Not) = {
     .summary = "True where x is false.",
     .example = "range(4) | x = not (index < 2)",
     .define = {.scalar = define_not},
-    .kernel = {.pointwise = [](KernelBuilder& b, const Expr&, std::span<const KVal> args) {
-      return b.bit_xor(args[0], b.constant(Scalar::of_bool(true)));
-    }},
+    .kernel = {.pointwise =
+                   [](KernelBuilder& b, const Expr&, std::span<const KVal> args) {
+                     return b.bit_xor(args[0], b.constant(Scalar::of_bool(true)));
+                   }},
 };
 
 ZEPHON_OP_DEF(Where) = {
@@ -82,9 +81,8 @@ ZEPHON_OP_DEF(Where) = {
     .prose = "A failure of the arm that is not chosen does not matter.",
     .example = "range(4) | x = where(index < 2, index, -1)",
     .define = {.scalar = define_where, .lazy = true},
-    .kernel = {.pointwise = [](KernelBuilder& b, const Expr&, std::span<const KVal> args) {
-                 return b.select(args[0], args[1], args[2]);
-               },
+    .kernel = {.pointwise = [](KernelBuilder& b, const Expr&,
+                               std::span<const KVal> args) { return b.select(args[0], args[1], args[2]); },
                .native = run_where_on_strings},
     .promotes = true,
 };

@@ -1,6 +1,6 @@
 #pragma once
-// What the definitions of dataset operators share: the plumbing of pull streams, and rules of stream types. Nothing here
-// is used by kernels.
+// What the definitions of dataset operators share: the plumbing of pull streams, and rules of stream types. Nothing
+// here is used by kernels.
 
 #include <memory>
 #include <string>

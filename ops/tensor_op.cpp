@@ -7,13 +7,20 @@ namespace zephon {
 
 std::pair<int64_t, int64_t> integer_range(Elem elem) {
   switch (elem) {
-    case Elem::Bool: return {0, 1};
-    case Elem::U8: return {0, UINT8_MAX};
-    case Elem::U16: return {0, UINT16_MAX};
-    case Elem::I8: return {INT8_MIN, INT8_MAX};
-    case Elem::I16: return {INT16_MIN, INT16_MAX};
-    case Elem::I32: return {INT32_MIN, INT32_MAX};
-    default: return {INT64_MIN, INT64_MAX};
+    case Elem::Bool:
+      return {0, 1};
+    case Elem::U8:
+      return {0, UINT8_MAX};
+    case Elem::U16:
+      return {0, UINT16_MAX};
+    case Elem::I8:
+      return {INT8_MIN, INT8_MAX};
+    case Elem::I16:
+      return {INT16_MIN, INT16_MAX};
+    case Elem::I32:
+      return {INT32_MIN, INT32_MAX};
+    default:
+      return {INT64_MIN, INT64_MAX};
   }
 }
 

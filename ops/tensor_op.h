@@ -15,9 +15,9 @@ namespace zephon {
 
 // Codes of what can go wrong with an element (frontend/diag/kinds.def).
 constexpr const char* kBadPicture = "R0420";
-constexpr const char* kOutOfBounds = "R0421";
-constexpr const char* kBadArithmetic = "R0422";
-constexpr const char* kNotFound = "R0423";
+constexpr const char* kOutsideTensor = "R0413";
+constexpr const char* kBadArithmetic = "R0421";
+constexpr const char* kNotFound = "R0422";
 constexpr const char* kBadText = "R0404";
 
 /// Least and greatest value of an integer type.
@@ -32,7 +32,8 @@ int64_t flat_at(std::span<const int64_t> shape, std::span<const int64_t> index);
 /// Flat element of a tensor of shape `from` that stands at `index` of the shape it is broadcast to.
 int64_t broadcast_flat(std::span<const int64_t> from, std::span<const int64_t> index);
 
-/// Gives the result of a native kernel its place: that which the caller set, if the shape agrees (else false), or memory of the chunk.
+/// Gives the result of a native kernel its place: that which the caller set, if the shape agrees (else false), or
+/// memory of the chunk.
 bool place_output(NativeCall& call, std::span<const int64_t> shape);
 /// A string of the chunk's own, for results.
 StringRef store_string(NativeCall& call, std::string_view text);
