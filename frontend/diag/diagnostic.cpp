@@ -55,6 +55,11 @@ void Diagnostics::add(Diagnostic diagnostic) {
   diagnostics_.push_back(std::move(diagnostic));
 }
 
+std::optional<Reported> Diagnostics::reported() const {
+  if (!has_errors()) return std::nullopt;
+  return Reported{};
+}
+
 bool Diagnostics::has_errors() const { return error_count() > 0; }
 
 size_t Diagnostics::error_count() const {

@@ -62,11 +62,12 @@ struct Diagnostic {
   std::vector<std::string> hints;
 };
 
-// Proof that one error has been emitted: only DiagnosticBuilder::emit makes it.
+// Proof that an error has been emitted: only DiagnosticBuilder::emit and Diagnostics::reported make it.
 class Reported {
  private:
   Reported() = default;
   friend class DiagnosticBuilder;
+  friend class Diagnostics;
 };
 
 // A value, or the proof that its absence has been explained to the person.
@@ -144,6 +145,8 @@ class Diagnostics {
   // Anything but a lint.
   bool has_errors() const;
   size_t error_count() const;
+  // The proof, where there are errors.
+  std::optional<Reported> reported() const;
   bool empty() const;
   // By file and place, those without a place first; the same kind, place and message once.
   std::vector<Diagnostic> sorted() const;

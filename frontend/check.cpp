@@ -1,0 +1,1058 @@
+// Expressions: names, operators by signature, literals that meet types, promotion, draws.
+#include <algorithm>
+#include <limits>
+
+#include "frontend/compiler.h"
+#include "frontend/parse_zpl.h"
+#include "graph/identity.h"
+
+namespace zephon {
+namespace {
+
+struct Sign {
+  std::string_view sign, op;
+};
+constexpr Sign kBinary[] = {{"+", "add"}, {"-", "sub"}, {"*", "mul"},   {"/", "div"}, {"//", "floor_div"},
+                            {"%", "mod"}, {"==", "eq"}, {"!=", "ne"},   {"<", "lt"},  {"<=", "le"},
+                            {">", "gt"},  {">=", "ge"}, {"and", "and"}, {"or", "or"}};
+
+bool is_variable(const TypePattern& pattern) { return pattern.elem.size() == 1; }
+bool is_small_integer(Elem e) { return e == Elem::U8 || e == Elem::U16 || e == Elem::I8 || e == Elem::I16; }
+
+bool accepts(const std::string& pattern, Elem e) {
+  if (pattern == "T") return true;
+  if (pattern == "N") return is_numeric(e);
+  if (pattern == "F") return is_float(e);
+  if (pattern == "I") return is_integer(e);
+  if (pattern == "S") return is_string(e);
+  return elem_name(e) == pattern;
+}
+
+// The dynamic parameter that argument i of the expression belongs to.
+std::vector<const Parameter*> parameters_of_arguments(const OpDef& op, size_t count) {
+  std::vector<const Parameter*> result;
+  for (const Parameter& p : signature_of(op).parameters) {
+    if (p.static_kind != StaticKind::None) continue;
+    do result.push_back(&p);
+    while (p.variadic && result.size() < count);
+  }
+  return result;
+}
+
+struct Limits {
+  int64_t least, most;
+};
+Limits limits_of(Elem e) {
+  switch (e) {
+    case Elem::U8:
+      return {0, 255};
+    case Elem::U16:
+      return {0, 65535};
+    case Elem::I8:
+      return {-128, 127};
+    case Elem::I16:
+      return {-32768, 32767};
+    case Elem::I32:
+      return {std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()};
+    default:
+      return {std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()};
+  }
+}
+
+}  // namespace
+
+const OpDef& Compiler::core(std::string_view name) const {
+  const OpDef* op = ops_.find(name);
+  ZEPHON_CHECK(op != nullptr, "no operator `{}`", name);
+  return *op;
+}
+
+std::string Compiler::type_text(const Operand& x) const {
+  if (x.kind == Operand::Kind::Dynamic) return to_string(type_of(x));
+  if (x.is_static()) return std::string(kind_words(x.value));
+  return "?";
+}
+
+Operand Compiler::dynamic(ExprId expr, const Span& span) const {
+  Operand operand;
+  operand.kind = Operand::Kind::Dynamic;
+  operand.expr = expr;
+  operand.span = span;
+  return operand;
+}
+
+Operand Compiler::evaluate(const ast::Expr& e, Frame& frame) {
+  using Form = ast::Expr::Kind;
+  switch (e.kind) {
+    case Form::Number: {
+      Operand operand;
+      operand.span = e.span;
+      std::optional<Rational> number = Rational::parse(e.text);
+      if (!number) {
+        error(Kind::LiteralRange, "the exponent of the number is too large").primary(place(e.span, frame)).emit();
+        return operand;
+      }
+      operand.kind = Operand::Kind::Static;
+      operand.value = StaticValue::of(*std::move(number));
+      return operand;
+    }
+    case Form::Bool: {
+      Operand operand;
+      operand.kind = Operand::Kind::Static;
+      operand.value = StaticValue::of(e.text == "true");
+      operand.span = e.span;
+      return operand;
+    }
+    case Form::String:
+      return string(e, frame);
+    case Form::Name:
+      return name(e, frame);
+    case Form::Call:
+      return call(e, frame);
+    case Form::Binary:
+      return binary(e, frame);
+    case Form::Index:
+      return index(e, frame);
+    case Form::List:
+      return list(e, frame);
+    case Form::Unary: {
+      Operand x = evaluate(e.operands[0], frame);
+      if (x.is_poison()) return x;
+      if (x.is_static()) return fold_unary(e, x, frame);
+      return apply(core(e.text == "-" ? "neg" : "not"), {x}, {}, e, frame);
+    }
+    case Form::Member: {
+      // A property: an operator of one argument.
+      const OpDef* op = find_operator(e.text, e, true);
+      if (op == nullptr || op->cls == OpClass::Leaf) {
+        if (evaluate(e.operands[0], frame).is_poison()) return {};
+        unknown_operator(e.text, place(e.text_span, frame), true);
+        return {};
+      }
+      return call_operator(*op, e, frame);
+    }
+    case Form::Schema: {
+      Operand operand;
+      operand.span = e.span;
+      if (std::optional<Schema> columns = schema(e, frame)) {
+        operand.kind = Operand::Kind::Static;
+        operand.value.kind = StaticValue::Kind::Schema;
+        operand.value.schema = *std::move(columns);
+      }
+      return operand;
+    }
+    case Form::Slice:
+    case Form::Absent:
+      break;
+  }
+  ZEPHON_CHECK(false, "a slice outside of brackets");
+  return {};
+}
+
+Operand Compiler::name(const ast::Expr& e, Frame& frame) {
+  if (std::optional<Operand> found = find_name(e.text, e.span, frame)) return *found;
+  Operand type;
+  if (std::optional<Elem> elem = elem_from_name(e.text)) {
+    type.kind = Operand::Kind::Static;
+    type.value.kind = StaticValue::Kind::Elem;
+    type.value.elem = *elem;
+    type.span = e.span;
+    return type;
+  }
+  std::string hint = did_you_mean(e.text, visible_names(frame));
+  if (hint.empty() && (find_operator(e.text, e, true) != nullptr || functions_.contains(e.text)))
+    hint = fmt::format("`{0}` is an operator: write `{0}(...)`", e.text);
+  if (hint.empty() && streams_.contains(e.text)) hint = "a stream stands as a source, or as an argument of `mix`";
+  bool sample = frame.fields != nullptr && frame.arguments == nullptr;
+  auto builder = sample ? error(Kind::UnknownName, "no field, parameter or constant is called `{}` here", e.text)
+                 : frame.arguments != nullptr
+                     ? error(Kind::UnknownName, "no argument, parameter or constant is called `{}`", e.text)
+                     : error(Kind::UnknownName, "no parameter or constant is called `{}`", e.text);
+  std::move(builder).primary(place(e.span, frame)).hint_text(std::move(hint)).emit();
+  return {};
+}
+
+Operand Compiler::string(const ast::Expr& e, Frame& frame) {
+  Operand result;
+  result.span = e.span;
+  std::string text = e.pieces[0];
+  Elem elem = Elem::Str;
+  bool good = true;
+  for (size_t i = 0; i < e.operands.size(); ++i) {
+    Operand hole = evaluate(e.operands[i], frame);
+    if (hole.is_poison()) {
+      good = false;
+    } else if (!hole.is_static()) {
+      error(Kind::NotConstant, "a string is known before the run, so its holes must be")
+          .primary(place(hole.span, frame), "this is `{}`, known only while running", type_text(hole))
+          .secondary(hole.origin, "`{}` is assigned here", hole.name)
+          .emit();
+      good = false;
+    } else {
+      if (hole.value.is_string() && hole.value.elem == Elem::Path) elem = Elem::Path;
+      text += to_string(hole.value);
+    }
+    text += e.pieces[i + 1];
+  }
+  if (!good) return result;
+  result.kind = Operand::Kind::Static;
+  result.value = StaticValue::of(std::move(text), elem);
+  return result;
+}
+
+Operand Compiler::list(const ast::Expr& e, Frame& frame) {
+  Operand result;
+  result.span = e.span;
+  result.value.kind = StaticValue::Kind::List;
+  bool good = true;
+  for (const ast::Expr& item : e.operands) {
+    Operand x = evaluate(item, frame);
+    if (!x.is_poison() && !x.is_static())
+      error(Kind::NotConstant, "the items of a list must be known before the run")
+          .primary(place(x.span, frame), "this is `{}`, known only while running", type_text(x))
+          .emit();
+    if (!x.is_static()) good = false;
+    result.value.items.push_back(std::move(x.value));
+  }
+  if (good) result.kind = Operand::Kind::Static;
+  return result;
+}
+
+// ---- calls
+// -----------------------------------------------------------------------------------------------------------
+
+const OpDef* Compiler::find_operator(const std::string& name, const ast::Expr& call, bool tensor) const {
+  auto at_level = [&](const OpDef& op) {
+    return tensor ? is_tensor_class(op.cls) || (op.cls == OpClass::Composite && !signature_of(op).stream_out)
+                  : !is_tensor_class(op.cls) && signature_of(op).stream_out;
+  };
+  const OpDef* by_name = nullptr;
+  for (const OpDef* op : ops_.all()) {
+    if (!at_level(*op)) continue;
+    if (op->surface == name) {
+      // One word for two operators: this one if its first parameter is given.
+      const Signature& signature = signature_of(*op);
+      if (signature.parameters.empty()) continue;
+      bool given = false;
+      for (size_t i = 0; i < call.operands.size(); ++i)
+        given = given || call.names[i].text.empty() || call.names[i].text == signature.parameters[0].name;
+      if (given) return op;
+    } else if (op->name == name && op->surface.empty()) {
+      by_name = op;
+    }
+  }
+  return by_name;
+}
+
+std::optional<Compiler::Matched> Compiler::match(const OpDef& op, const ast::Expr& e,
+                                                 const std::set<std::string>& extra_names, Frame& frame) {
+  const std::vector<Parameter>& parameters = signature_of(op).parameters;
+  std::string_view called = op.surface.empty() ? op.name : op.surface;
+  Matched matched;
+  matched.of_parameter.resize(parameters.size());
+  bool good = true;
+  size_t next = 0;
+  std::vector<std::string> names;
+  for (const Parameter& p : parameters) names.push_back(p.name);
+  for (size_t i = 0; i < e.operands.size(); ++i) {
+    const ast::Expr& operand = e.operands[i];
+    const std::string& label = i < e.names.size() ? e.names[i].text : std::string();
+    if (label.empty()) {
+      while (next < parameters.size() && !parameters[next].variadic && !matched.of_parameter[next].empty()) ++next;
+      if (next == parameters.size()) {
+        size_t takes = parameters.size();
+        error(Kind::UnknownArgument, "`{}` takes {} argument{}, found {}", called, takes, takes == 1 ? "" : "s",
+              e.operands.size())
+            .primary(place(operand.span, frame), "one too many")
+            .note("`{}` is declared as `{}`", called, op.signature)
+            .emit();
+        return std::nullopt;
+      }
+      matched.of_parameter[next].push_back(&operand);
+      continue;
+    }
+    auto it = std::find(names.begin(), names.end(), label);
+    if (it == names.end()) {
+      if (extra_names.contains(label)) {
+        matched.extra[label] = &operand;
+        continue;
+      }
+      std::string hint;
+#define ZEPHON_NEAR_MISS(theirs, text)
+#define ZEPHON_NEAR_ARGUMENT(theirs, ours)                                                                           \
+  if (label == theirs && (extra_names.contains(ours) || std::find(names.begin(), names.end(), ours) != names.end())) \
+    hint = "here it is called `" ours "`";
+#include "frontend/near_misses.def"
+#undef ZEPHON_NEAR_MISS
+#undef ZEPHON_NEAR_ARGUMENT
+      if (hint.empty()) hint = did_you_mean(label, names);
+      error(Kind::UnknownArgument, "`{}` has no argument `{}`", called, label)
+          .primary(place(e.names[i].span, frame))
+          .hint_text(std::move(hint))
+          .note("`{}` is declared as `{}`", called, op.signature)
+          .emit();
+      good = false;
+      continue;
+    }
+    auto& slot = matched.of_parameter[static_cast<size_t>(it - names.begin())];
+    if (!slot.empty()) {
+      error(Kind::UnknownArgument, "`{}` of `{}` is given twice", label, called)
+          .primary(place(e.names[i].span, frame))
+          .secondary(place(slot[0]->span, frame), "the first")
+          .emit();
+      good = false;
+      continue;
+    }
+    slot.push_back(&operand);
+  }
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Parameter& p = parameters[i];
+    if (!matched.of_parameter[i].empty() || p.optional || p.variadic || p.default_value) continue;
+    if (!good) continue;  // the missing one is likely the misspelt one
+    error(Kind::MissingArgument, "`{}` needs `{}`", called, p.name)
+        .primary(place(e.text_span, frame))
+        .note("`{}` is declared as `{}`", called, op.signature)
+        .emit();
+    good = false;
+  }
+  if (!good) return std::nullopt;
+  return matched;
+}
+
+Operand Compiler::call(const ast::Expr& e, Frame& frame) {
+  if (auto it = functions_.find(e.text); it != functions_.end()) return call_function(it->second, e, frame);
+  if (std::optional<Elem> elem = elem_from_name(e.text); elem && e.operands.size() == 1) return cast(*elem, e, frame);
+  const OpDef* op = find_operator(e.text, e, true);
+  if (op != nullptr && !(op->cls == OpClass::Leaf && op->signature.empty())) return call_operator(*op, e, frame);
+  // Errors in the arguments are worth knowing too.
+  for (const ast::Expr& operand : e.operands)
+    if (e.method || operand.kind == ast::Expr::Kind::Call) evaluate(operand, frame);
+  unknown_operator(e.text, place(e.text_span, frame), true);
+  return {};
+}
+
+void Compiler::unknown_operator(const std::string& name, const Span& span, bool tensor) {
+  ast::Expr probe;
+  if (const OpDef* other = find_operator(name, probe, !tensor)) {
+    if (tensor)
+      error(Kind::NotAStep, "`{}` works on a stream, not on a value", name)
+          .primary(span)
+          .hint("it is a step of its own: `| {}(...)`", name)
+          .emit();
+    else
+      error(Kind::NotAStep, "`{}` works on a value, not on a stream", name)
+          .primary(span)
+          .hint("assign its result: `| field = {}(...)`", name)
+          .emit();
+    (void)other;
+    return;
+  }
+  std::string hint;
+#define ZEPHON_NEAR_MISS(theirs, text) \
+  if (name == theirs) hint = text;
+#define ZEPHON_NEAR_ARGUMENT(theirs, ours)
+#include "frontend/near_misses.def"
+#undef ZEPHON_NEAR_MISS
+#undef ZEPHON_NEAR_ARGUMENT
+  if (hint.empty()) {
+    std::vector<std::string> candidates;
+    for (const OpDef* op : ops_.all()) {
+      bool stream = signature_of(*op).stream_out;
+      if (op->cls == OpClass::Leaf && op->signature.empty()) continue;
+      if (stream == !tensor) candidates.emplace_back(op->surface.empty() ? op->name : op->surface);
+    }
+    if (tensor)
+      for (const auto& [declared, entry] : functions_) candidates.push_back(declared);
+    if (!tensor)
+      for (const auto& [declared, entry] : streams_) candidates.push_back(declared);
+    if (!tensor) candidates.insert(candidates.end(), {"filter", "select", "drop"});
+    hint = did_you_mean(name, candidates);
+  }
+  error(Kind::UnknownOperator, "no {} is called `{}`", tensor ? "operator" : "source or step", name)
+      .primary(span)
+      .hint_text(std::move(hint))
+      .emit();
+}
+
+Operand Compiler::call_function(FunctionEntry& function, const ast::Expr& e, Frame& frame) {
+  function.used = true;
+  const ast::Function& f = *function.syntax;
+  constexpr int kMaxCallDepth = 200;  // calls nest as deep as functions are chained
+  if (function.open || call_depth_ >= kMaxCallDepth) {
+    error(Kind::Recursion, "the function `{}` uses itself", f.name.text)
+        .primary(place(e.text_span, frame))
+        .secondary(f.name.span, "declared here")
+        .emit();
+    return {};
+  }
+  std::map<std::string, Operand> arguments;
+  std::map<std::string, Dim> symbols;
+  bool good = true;
+  size_t next = 0;
+  for (size_t i = 0; i < e.operands.size(); ++i) {
+    const ast::Parameter* parameter = nullptr;
+    if (e.names[i].text.empty()) {
+      if (next < f.parameters.size()) parameter = &f.parameters[next++];
+    } else {
+      for (const ast::Parameter& p : f.parameters)
+        if (p.name.text == e.names[i].text) parameter = &p;
+    }
+    if (parameter == nullptr || arguments.contains(parameter->name.text)) {
+      error(Kind::UnknownArgument, "`{}` takes {} argument{}, and not this one", f.name.text, f.parameters.size(),
+            f.parameters.size() == 1 ? "" : "s")
+          .primary(place(e.operands[i].span, frame))
+          .secondary(f.name.span, "declared here")
+          .emit();
+      good = false;
+      continue;
+    }
+    Operand value = evaluate(e.operands[i], frame);
+    if (value.is_poison()) {
+      good = false;
+    } else if (parameter->type) {
+      Frame outside;
+      std::optional<Type> type = declared_type(*parameter->type, outside, symbols);
+      if (!type) {
+        good = false;
+      } else {
+        if (value.is_static()) {
+          std::optional<Operand> typed = materialize(value, type->elem, frame);
+          good = good && typed.has_value();
+          if (typed) value = *typed;
+        }
+        if (value.kind == Operand::Kind::Dynamic) {
+          const Type& found = type_of(value);
+          bool fits = found.elem == type->elem && found.rank() == type->rank();
+          for (size_t d = 0; fits && d < found.rank(); ++d) {
+            // A symbol of the function is bound by the first extent that it meets.
+            Dim wanted = type->shape[d];
+            if (!wanted.symbol.empty()) wanted = symbols.emplace("=" + wanted.symbol, found.shape[d]).first->second;
+            fits = !(wanted.is_static() && found.shape[d].is_static() && wanted != found.shape[d]);
+          }
+          if (!fits) {
+            error(found.elem == type->elem ? Kind::ShapeMismatch : Kind::WrongType,
+                  "`{}` of `{}` needs `{}`, found `{}`", parameter->name.text, f.name.text, to_string(*type),
+                  to_string(found))
+                .primary(place(e.operands[i].span, frame), "this is `{}`", to_string(found))
+                .secondary(parameter->type->span, "declared here")
+                .secondary(value.origin, "`{}` is assigned here", value.name)
+                .emit();
+            good = false;
+          }
+        }
+      }
+    }
+    arguments.emplace(parameter->name.text, std::move(value));
+  }
+  for (const ast::Parameter& p : f.parameters) {
+    if (arguments.contains(p.name.text)) continue;
+    if (p.default_value) {
+      Frame constant;
+      constant.constant = true;
+      Operand value = evaluate(*p.default_value, constant);
+      good = good && !value.is_poison();
+      arguments.emplace(p.name.text, std::move(value));
+    } else if (good) {
+      error(Kind::MissingArgument, "`{}` needs `{}`", f.name.text, p.name.text)
+          .primary(place(e.text_span, frame))
+          .secondary(p.name.span, "declared here")
+          .emit();
+      good = false;
+    }
+  }
+  uint64_t words[] = {frame.path, stream_hash(f.name.text), frame.calls++};
+  if (!good) return {};
+  Frame inner;
+  inner.arguments = &arguments;
+  inner.path = hash_words(words);
+  inner.constant = frame.constant;
+  inner.here = frame.here;
+  function.open = true;
+  ++call_depth_;
+  Operand result = evaluate(f.body, inner);
+  --call_depth_;
+  function.open = false;
+  result.span = e.span;
+  return result;
+}
+
+Operand Compiler::call_operator(const OpDef& op, const ast::Expr& e, Frame& frame) {
+  const std::vector<Parameter>& parameters = signature_of(op).parameters;
+  bool draws = op.cls == OpClass::Draw || op.cls == OpClass::Composite;
+  bool own_key = std::any_of(parameters.begin(), parameters.end(), [](const Parameter& p) { return p.name == "key"; });
+  std::optional<Matched> matched =
+      match(op, e, draws && !own_key ? std::set<std::string>{"key"} : std::set<std::string>{}, frame);
+  if (!matched) {
+    for (const ast::Expr& operand : e.operands)
+      if (operand.kind != ast::Expr::Kind::Name) evaluate(operand, frame);
+    return {};
+  }
+  Attrs attrs;
+  std::vector<Operand> args;
+  bool good = true;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Parameter& p = parameters[i];
+    const auto& given = matched->of_parameter[i];
+    if (p.static_kind == StaticKind::None) {
+      for (const ast::Expr* operand : given) {
+        args.push_back(evaluate(*operand, frame));
+        good = good && !args.back().is_poison();
+      }
+    } else if (!given.empty()) {
+      std::optional<Attr> value = static_attr(op, p, *given[0], frame);
+      if (value)
+        attrs.set(p.name, *std::move(value));
+      else
+        good = false;
+    } else if (p.default_value) {
+      attrs.set(p.name, *p.default_value);
+    }
+  }
+  std::optional<uint64_t> key;
+  if (auto it = matched->extra.find("key"); it != matched->extra.end()) {
+    Operand value = evaluate(*it->second, frame);
+    if (value.is_static()) {
+      uint64_t words[] = {stream_hash("key"), stream_hash(to_string(value.value))};
+      key = hash_words(words);
+    } else {
+      if (!value.is_poison())
+        error(Kind::NotConstant, "`key` of `{}` must be known before the run", op.name)
+            .primary(place(value.span, frame))
+            .emit();
+      good = false;
+    }
+  }
+  if (!good) return {};
+  return apply(op, std::move(args), std::move(attrs), e, frame, key);
+}
+
+// A composite operator is the body of a function over its parameters.
+Operand Compiler::expand(const OpDef& op, const std::vector<Operand>& args, const Attrs& attrs, const ast::Expr& e,
+                         Frame& frame, const std::optional<uint64_t>& key) {
+  auto it = expansions_.find(&op);
+  if (it == expansions_.end()) {
+    FileId file = sources_.add(fmt::format("<{}>", op.name), std::string(op.expansion));
+    Result<ast::Expr> body = parse_expression({file, sources_.text(file), 0, {}}, diags_);
+    ZEPHON_CHECK(body.ok(), "the expansion of `{}` does not parse", op.name);
+    it = expansions_.emplace(&op, *std::move(body)).first;
+  }
+  std::map<std::string, Operand> arguments;
+  size_t next = 0;
+  for (const Parameter& p : signature_of(op).parameters) {
+    if (p.static_kind == StaticKind::None) {
+      if (next < args.size()) arguments.emplace(p.name, args[next++]);
+    } else if (attrs.has(p.name)) {
+      Operand value;
+      value.kind = Operand::Kind::Static;
+      for (const auto& [name, attr] : attrs)
+        if (name == p.name) value.value = from_attr(attr);
+      if (p.static_kind == StaticKind::Enum) {
+        value.value.kind = StaticValue::Kind::Enum;
+        value.value.choices = p.choices;
+      }
+      arguments.emplace(p.name, std::move(value));
+    }
+  }
+  uint64_t words[] = {frame.path, stream_hash(op.name), frame.calls++};
+  Frame inner;
+  inner.arguments = &arguments;
+  inner.path = key ? *key : hash_words(words);
+  inner.constant = frame.constant;
+  inner.here = place(e.span, frame);
+  Operand result = evaluate(it->second, inner);
+  result.span = e.span;
+  return result;
+}
+
+// ---- typing
+// ----------------------------------------------------------------------------------------------------------
+
+Operand Compiler::add_cast(const Operand& x, Elem to, Frame& frame) {
+  if (type_of(x).elem == to) return x;
+  Expr e;
+  e.op = &core("cast");
+  e.args = {x.expr};
+  e.attrs.set("to", to);
+  e.type = type_of(x);
+  e.type.elem = to;
+  e.type.box.clear();
+  e.origin.push_back(place(x.span, frame));
+  Operand result = x;
+  result.expr = program_.graph.add(std::move(e));
+  return result;
+}
+
+Operand Compiler::cast(Elem to, const ast::Expr& e, Frame& frame) {
+  Operand x = evaluate(e.operands[0], frame);
+  if (x.is_poison()) return x;
+  if (x.is_static()) {
+    if (x.value.is_string() && is_string(to)) {
+      x.value.elem = to;
+      x.span = e.span;
+      if (to != Elem::Bytes) return x;
+    }
+    if (x.value.is_number() && is_integer(to)) x.value.number = x.value.number.round_half_even();
+    std::optional<Operand> typed = materialize(x, to, frame);
+    if (!typed) return {};
+    typed->span = e.span;
+    return *typed;
+  }
+  Attrs attrs;
+  attrs.set("to", to);
+  return apply(core("cast"), {x}, std::move(attrs), e, frame);
+}
+
+std::optional<Scalar> Compiler::to_scalar(const StaticValue& value, Elem elem, const Span& span) {
+  auto wrong = [&]() -> std::optional<Scalar> {
+    error(Kind::WrongType, "`{}` is needed, found {}", elem_name(elem), kind_words(value)).primary(span).emit();
+    return std::nullopt;
+  };
+  if (elem == Elem::Bool) {
+    if (value.kind != StaticValue::Kind::Bool) return wrong();
+    return Scalar::of_bool(value.flag);
+  }
+  if (is_string(elem)) {
+    if (!value.is_string() && value.kind != StaticValue::Kind::Enum) return wrong();
+    return Scalar::of_string(elem, value.text);
+  }
+  if (!value.is_number()) return wrong();
+  if (is_float(elem)) {
+    std::optional<double> x = value.number.to_float(elem);
+    if (!x) {
+      error(Kind::LiteralRange, "the number is beyond the largest `{}`", elem_name(elem)).primary(span).emit();
+      return std::nullopt;
+    }
+    return Scalar::of_float(elem, *x);
+  }
+  // As written, where that is one literal.
+  std::string_view written = sources_.text(span);
+  std::string shown = value.number.to_string();
+  if (shown.size() > 30) shown = written.size() <= 30 ? std::string(written) : shown.substr(0, 30) + "...";
+  if (!value.number.is_integer()) {
+    error(Kind::MixedTypes, "`{}` meets `{}`, which holds whole numbers only", shown, elem_name(elem))
+        .primary(span)
+        .hint("cast the other operand: `f32(x)` or `f64(x)`")
+        .emit();
+    return std::nullopt;
+  }
+  Limits limits = limits_of(elem);
+  std::optional<int64_t> n = value.number.to_int64();
+  if (!n || *n < limits.least || *n > limits.most) {
+    error(Kind::LiteralRange, "`{}` is outside `{}`, which goes from {} to {}", shown, elem_name(elem), limits.least,
+          limits.most)
+        .primary(span)
+        .emit();
+    return std::nullopt;
+  }
+  return Scalar::of_int(elem, *n);
+}
+
+// A static value as a constant of the graph; nullopt after an error.
+std::optional<Operand> Compiler::materialize(const Operand& x, Elem elem, Frame& frame) {
+  if (!x.is_static()) return x;
+  Span at = place(x.span, frame);
+  // Lists become tensors: every list of one level has the same length.
+  std::vector<int64_t> shape;
+  for (const StaticValue* level = &x.value; level->kind == StaticValue::Kind::List; level = &level->items[0]) {
+    shape.push_back(static_cast<int64_t>(level->items.size()));
+    if (level->items.empty()) break;
+  }
+  if (shape.size() > kMaxRank) {
+    error(Kind::ShapeMismatch, "the list has more than {} dimensions", kMaxRank).primary(at).emit();
+    return std::nullopt;
+  }
+  Value value(elem, shape);
+  int64_t flat = 0;
+  bool ragged = false;
+  auto fill = [&](const auto& self, const StaticValue& v, size_t level) -> bool {
+    bool is_list = v.kind == StaticValue::Kind::List;
+    if (is_list != (level < shape.size()) || (is_list && static_cast<int64_t>(v.items.size()) != shape[level])) {
+      ragged = true;
+      return false;
+    }
+    if (!is_list) {
+      std::optional<Scalar> scalar = to_scalar(v, elem, at);
+      if (!scalar) return false;
+      value.set(flat++, *scalar);
+      return true;
+    }
+    return std::all_of(v.items.begin(), v.items.end(),
+                       [&](const StaticValue& item) { return self(self, item, level + 1); });
+  };
+  if (!fill(fill, x.value, 0)) {
+    if (ragged) error(Kind::ShapeMismatch, "the rows of the list differ in length").primary(at).emit();
+    return std::nullopt;
+  }
+  return dynamic(add_constant(program_.graph, ops_, std::move(value), at), x.span);
+}
+
+namespace {
+// The type of a static value that meets no other type.
+Elem elem_alone(const StaticValue& value) {
+  switch (value.kind) {
+    case StaticValue::Kind::Number:
+      return value.number.is_integer() ? Elem::I64 : Elem::F64;
+    case StaticValue::Kind::Bool:
+      return Elem::Bool;
+    case StaticValue::Kind::List: {
+      Elem elem = value.items.empty() ? Elem::F64 : elem_alone(value.items[0]);
+      for (const StaticValue& item : value.items)
+        if (elem_alone(item) == Elem::F64) elem = Elem::F64;
+      return elem;
+    }
+    case StaticValue::Kind::String:
+      return value.elem;
+    default:
+      return Elem::Str;
+  }
+}
+}  // namespace
+
+bool Compiler::meet(const OpDef& op, std::vector<Operand>& args, const ast::Expr& e, Frame& frame) {
+  std::vector<const Parameter*> parameters = parameters_of_arguments(op, args.size());
+  // Arguments of one element variable take one type.
+  std::map<std::string, std::vector<size_t>> groups;
+  for (size_t i = 0; i < args.size() && i < parameters.size(); ++i) {
+    const TypePattern& pattern = parameters[i]->pattern;
+    if (is_variable(pattern)) {
+      groups[pattern.elem].push_back(i);
+      continue;
+    }
+    if (!args[i].is_static()) continue;
+    std::optional<Operand> typed = materialize(args[i], elem_from_name(pattern.elem).value_or(Elem::I64), frame);
+    if (!typed) return false;
+    args[i] = *typed;
+  }
+  for (auto& [variable, members] : groups) {
+    std::optional<size_t> first;  // the first argument with a type
+    bool numeric = true;
+    std::optional<Elem> elem;
+    for (size_t i : members) {
+      if (args[i].is_static()) continue;
+      Elem own = type_of(args[i]).elem;
+      if (!accepts(variable, own)) {
+        std::string error_text;
+        refuse_arguments(op, args, error_text, static_cast<int>(i), e, frame);
+        return false;
+      }
+      numeric = numeric && is_numeric(own);
+      if (op.promotes && is_small_integer(own)) own = Elem::I32;
+      if (!elem) {
+        elem = own;
+        first = i;
+        continue;
+      }
+      if (*elem == own) continue;
+      bool integers = is_integer(*elem) && is_integer(own);
+      if (op.promotes && integers) {
+        elem = Elem::I64;
+        continue;
+      }
+      if (!is_numeric(*elem) || !is_numeric(own)) {
+        refuse_arguments(op, args, {}, static_cast<int>(i), e, frame);
+        return false;
+      }
+      // The cast that loses nothing, where there is one.
+      Elem wide = is_float(*elem) && (!is_float(own) || elem_size(*elem) >= elem_size(own)) ? *elem : own;
+      size_t narrow = wide == *elem ? i : *first;
+      std::string shown =
+          sources_.text(args[narrow].span).size() <= 30 ? std::string(sources_.text(args[narrow].span)) : "x";
+      error(Kind::MixedTypes, "`{}` with `{}` needs a cast", elem_name(type_of(args[*first]).elem),
+            elem_name(type_of(args[i]).elem))
+          .primary(place(e.text_span.valid() ? e.text_span : e.span, frame))
+          .secondary(frame.here.valid() ? Span{} : args[*first].span, "`{}`", to_string(type_of(args[*first])))
+          .secondary(frame.here.valid() ? Span{} : args[i].span, "`{}`", to_string(type_of(args[i])))
+          .hint("for example `{}({})`", elem_name(wide), frame.here.valid() ? "x" : shown)
+          .emit();
+      return false;
+    }
+    if (!elem) {
+      // Literals alone: the narrowest type that holds them all exactly, as far as the operator allows.
+      elem = elem_alone(args[members[0]].value);
+      for (size_t i : members)
+        if (elem_alone(args[i].value) == Elem::F64) elem = Elem::F64;
+      if (variable == "F" && is_numeric(*elem)) elem = Elem::F64;
+    }
+    for (size_t i : members) {
+      if (!args[i].is_static()) {
+        if (op.promotes && numeric) args[i] = add_cast(args[i], *elem, frame);
+        continue;
+      }
+      std::optional<Operand> typed = materialize(args[i], *elem, frame);
+      if (!typed) return false;
+      args[i] = *typed;
+    }
+  }
+  return true;
+}
+
+// Why the arguments do not fit, seen from what is written.
+void Compiler::refuse_arguments(const OpDef& op, const std::vector<Operand>& args, const std::string& text, int bad,
+                                const ast::Expr& e, Frame& frame) {
+  bool sign = e.kind == ast::Expr::Kind::Binary;
+  auto show = [&](const Operand& x) { return frame.here.valid() ? Span{} : x.span; };
+  if (bad < 0 || static_cast<size_t>(bad) >= args.size()) {
+    auto builder = error(Kind::Refused, "{}", text).primary(place(e.span, frame));
+    for (const Operand& x : args)
+      if (x.kind == Operand::Kind::Dynamic && x.origin.valid())
+        std::move(builder).secondary(x.origin, "`{}` is `{}`", x.name, type_text(x));
+    std::move(builder).emit();
+    return;
+  }
+  const Operand& x = args[static_cast<size_t>(bad)];
+  std::vector<const Parameter*> parameters = parameters_of_arguments(op, args.size());
+  const TypePattern& pattern = parameters[static_cast<size_t>(bad)]->pattern;
+  bool wrong_elem = !x.is_static() && !accepts(pattern.elem, type_of(x).elem);
+  if (sign && !wrong_elem && args.size() == 2 && !args[0].is_static() && !args[1].is_static()) {
+    bool shapes = type_of(args[0]).elem == type_of(args[1]).elem;
+    error(shapes ? Kind::ShapeMismatch : Kind::WrongType, "`{}` cannot take `{}` and `{}`", e.text, type_text(args[0]),
+          type_text(args[1]))
+        .primary(place(e.text_span, frame))
+        .secondary(show(args[0]), "`{}`", type_text(args[0]))
+        .secondary(show(args[1]), "`{}`", type_text(args[1]))
+        .emit();
+    return;
+  }
+  std::string_view wants = pattern.elem == "N"   ? "a number"
+                           : pattern.elem == "F" ? "a float"
+                           : pattern.elem == "I" ? "an integer"
+                           : pattern.elem == "S" ? "a string"
+                                                 : std::string_view();
+  std::string called = sign ? e.text : std::string(op.surface.empty() ? op.name : op.surface);
+  if (e.kind == ast::Expr::Kind::Unary) called = e.text;
+  std::string message = text;
+  if (wrong_elem)
+    message = fmt::format("`{}` needs {}, found `{}`", called,
+                          wants.empty() ? fmt::format("`{}`", pattern.elem) : std::string(wants), type_text(x));
+  else if (message.empty())
+    message =
+        fmt::format("`{}` of `{}` cannot be `{}`", parameters[static_cast<size_t>(bad)]->name, called, type_text(x));
+  std::string hint;
+  if (wrong_elem && pattern.elem == "F" && is_integer(type_of(x).elem)) hint = "cast it: `f32(x)`";
+  if (wrong_elem && pattern.elem == "bool" && is_numeric(type_of(x).elem))
+    hint = fmt::format("compare it, for example `{} > 0`", x.name.empty() ? "x" : x.name);
+  error(wrong_elem ? Kind::WrongType : Kind::ShapeMismatch, "{}", message)
+      .primary(place(x.span, frame), "this is `{}`", type_text(x))
+      .secondary(frame.here.valid() ? Span{} : x.origin, "`{}` becomes `{}` here", x.name, type_text(x))
+      .hint_text(std::move(hint))
+      .emit();
+}
+
+// Two decoded pictures both have a height `h`; they are not the same height. Each result gets symbols of its own, and
+// the same expression the same ones.
+void Compiler::rename_symbols(Type& type, const std::vector<ExprId>& args, const Expr& expr) {
+  std::set<std::string> known;
+  for (ExprId arg : args)
+    for (const std::vector<Dim>* dims : {&program_.graph.expr(arg).type.shape, &program_.graph.expr(arg).type.box})
+      for (const Dim& dim : *dims) known.insert(dim.symbol);
+  std::vector<Dim*> fresh;
+  for (std::vector<Dim>* dims : {&type.shape, &type.box})
+    for (Dim& dim : *dims)
+      if (!dim.symbol.empty() && !known.contains(dim.symbol)) fresh.push_back(&dim);
+  if (fresh.empty()) return;
+  std::string key = fmt::format("{}#{}", expr.op->name, expr.draw_id);
+  for (ExprId arg : args) key += fmt::format(",{}", arg.index);
+  for (const auto& [name, value] : expr.attrs) key += fmt::format(",{}={}", name, to_string(value));
+  auto it = renamed_.find(key);
+  if (it == renamed_.end()) {
+    std::map<std::string, std::string> names;
+    for (Dim* dim : fresh) {
+      auto [name, first] = names.emplace(dim->symbol, dim->symbol);
+      if (first)
+        if (int count = symbol_counts_[dim->symbol]++; count > 0) name->second += std::to_string(count + 1);
+      dim->symbol = name->second;
+    }
+    it = renamed_.emplace(std::move(key), type).first;
+  }
+  type = it->second;
+}
+
+Operand Compiler::apply(const OpDef& op, std::vector<Operand> args, Attrs attrs, const ast::Expr& e, Frame& frame,
+                        std::optional<uint64_t> key) {
+  if (std::any_of(args.begin(), args.end(), [](const Operand& x) { return x.is_poison(); })) return {};
+  if (frame.constant && (op.cls == OpClass::Draw)) {
+    error(Kind::NotConstant, "a constant cannot draw: `{}` gives each sample its own value", op.name)
+        .primary(place(e.span, frame))
+        .hint("assign it to a field")
+        .emit();
+    return {};
+  }
+  if (!meet(op, args, e, frame)) return {};
+  Expr expr;
+  expr.op = &op;
+  std::vector<Type> types;
+  std::vector<const Value*> constants;
+  for (const Operand& x : args) {
+    expr.args.push_back(x.expr);
+    types.push_back(type_of(x));
+    constants.push_back(program_.graph.expr(x.expr).constant.get());
+  }
+  std::string text;
+  int bad = -1;
+  std::optional<Type> type = unify(op, attrs, types, constants, text, bad);
+  if (!type) {
+    refuse_arguments(op, args, text, bad, e, frame);
+    return {};
+  }
+  if (type->poison) return {};
+  if (!op.expansion.empty()) return expand(op, args, attrs, e, frame, key);
+  expr.attrs = std::move(attrs);
+  if (op.cls == OpClass::Draw) {
+    uint64_t words[] = {frame.path, frame.draws++};
+    expr.draw_id = key ? *key : hash_words(words);
+    if (expr.draw_id == 0) expr.draw_id = 1;  // 0 says "no draw"
+  }
+  expr.type = *std::move(type);
+  rename_symbols(expr.type, expr.args, expr);
+  expr.origin.push_back(place(e.span, frame));
+  return dynamic(program_.graph.add(std::move(expr)), e.span);
+}
+
+Operand Compiler::binary(const ast::Expr& e, Frame& frame) {
+  const ast::Expr* sides[] = {&e.operands[0], &e.operands[1]};
+  Operand values[2];
+  // `mode == train`: where one side is a choice, the other may be the name of one.
+  auto choice_name = [&](const ast::Expr& side) {
+    Frame probe = frame;
+    return side.kind == ast::Expr::Kind::Name && (e.text == "==" || e.text == "!=") &&
+           !find_name(side.text, side.span, probe);
+  };
+  int named = choice_name(*sides[0]) ? 0 : choice_name(*sides[1]) ? 1 : -1;
+  for (int i : {0, 1})
+    if (i != named) values[i] = evaluate(*sides[i], frame);
+  if (named >= 0) {
+    const Operand& other = values[1 - named];
+    if (other.is_static() && other.value.kind == StaticValue::Kind::Enum) {
+      const std::vector<std::string>& choices = other.value.choices;
+      const ast::Expr& side = *sides[named];
+      if (std::find(choices.begin(), choices.end(), side.text) == choices.end()) {
+        error(Kind::UnknownName, "`{}` is none of the choices of `{}`", side.text, sides[1 - named]->text)
+            .primary(place(side.span, frame))
+            .hint_text(did_you_mean(side.text, choices))
+            .emit();
+        return {};
+      }
+      values[named] = other;
+      values[named].value.text = side.text;
+      values[named].span = side.span;
+    } else if (!other.is_poison()) {
+      values[named] = evaluate(*sides[named], frame);
+    }
+  }
+  if (values[0].is_poison() || values[1].is_poison()) return {};
+  if (values[0].is_static() && values[1].is_static())
+    if (std::optional<Operand> folded = fold_binary(e, values[0], values[1], frame)) return *folded;
+  for (const Sign& s : kBinary)
+    if (s.sign == e.text) return apply(core(s.op), {values[0], values[1]}, {}, e, frame);
+  ZEPHON_CHECK(false, "no operator is written `{}`", e.text);
+  return {};
+}
+
+Operand Compiler::index(const ast::Expr& e, Frame& frame) {
+  Operand x = evaluate(e.operands[0], frame);
+  if (x.is_poison()) return x;
+  if (x.is_static()) {
+    std::optional<Operand> typed = materialize(x, elem_alone(x.value), frame);
+    if (!typed) return {};
+    x = *typed;
+  }
+  size_t rank = type_of(x).rank(), count = e.operands.size() - 1;
+  if (count > rank) {
+    error(Kind::ShapeMismatch, "`{}` has {} dimension{}, and {} {} indexed", type_text(x), rank, rank == 1 ? "" : "s",
+          count, count == 1 ? "is" : "are")
+        .primary(place(e.text_span, frame))
+        .secondary(frame.here.valid() ? Span{} : x.origin, "`{}` becomes `{}` here", x.name, type_text(x))
+        .emit();
+    return {};
+  }
+  std::vector<int64_t> begin(rank, 0), end(rank, std::numeric_limits<int64_t>::max()), step(rank, 1), dims;
+  std::vector<Operand> args = {x};
+  bool slices = false, good = true;
+  for (size_t d = 0; d < count; ++d) {
+    const ast::Expr& subscript = e.operands[d + 1];
+    if (subscript.kind != ast::Expr::Kind::Slice) {
+      Operand at = evaluate(subscript, frame);
+      good = good && !at.is_poison();
+      // Positions of any integer type are meant as i64.
+      if (at.kind == Operand::Kind::Dynamic && is_integer(type_of(at).elem)) at = add_cast(at, Elem::I64, frame);
+      args.push_back(std::move(at));
+      dims.push_back(static_cast<int64_t>(d));
+      continue;
+    }
+    int64_t* bounds[] = {&begin[d], &end[d], &step[d]};
+    for (size_t k = 0; k < 3; ++k) {
+      if (subscript.operands[k].kind == ast::Expr::Kind::Absent) continue;
+      Operand bound = evaluate(subscript.operands[k], frame);
+      slices = true;
+      if (bound.is_poison()) {
+        good = false;
+      } else if (!bound.is_static() || !bound.value.is_number() || !bound.value.number.to_int64()) {
+        error(bound.is_static() ? Kind::WrongType : Kind::NotConstant,
+              "a bound of a slice is a whole number known before the run")
+            .primary(place(bound.span, frame), "this is {}", type_text(bound))
+            .emit();
+        good = false;
+      } else {
+        *bounds[k] = *bound.value.number.to_int64();
+      }
+    }
+  }
+  if (!good) return {};
+  if (slices) {
+    Attrs attrs;
+    attrs.set("begin", begin);
+    attrs.set("end", end);
+    attrs.set("step", step);
+    args[0] = apply(core("slice"), {x}, std::move(attrs), e, frame);
+    if (args[0].is_poison()) return {};
+  }
+  if (args.size() == 1) {
+    args[0].span = e.span;
+    return args[0];
+  }
+  Attrs attrs;
+  // Only where they are not simply the leading ones.
+  if (dims.back() + 1 != static_cast<int64_t>(dims.size())) attrs.set("dims", dims);
+  return apply(core("index"), std::move(args), std::move(attrs), e, frame);
+}
+
+// A type as written, for arguments of functions, schemas and contracts. Names that are no static value are symbols.
+std::optional<Type> Compiler::declared_type(const ast::Type& type, Frame& frame, std::map<std::string, Dim>& symbols) {
+  auto wrong = [&](std::string_view what) -> std::optional<Type> {
+    std::vector<std::string> names;
+#define ZEPHON_X(id, name, size) names.emplace_back(name);
+    ZEPHON_ELEM_TYPES(ZEPHON_X)
+#undef ZEPHON_X
+    error(Kind::WrongType, "{}", what)
+        .primary(place(type.span, frame))
+        .hint_text(did_you_mean(type.name, names))
+        .emit();
+    return std::nullopt;
+  };
+  if (type.kind != ast::Type::Kind::Named) return wrong("an element type or a tensor is needed here");
+  std::optional<Elem> elem = elem_from_name(type.name);
+  if (!elem) return wrong(fmt::format("no type is called `{}`", type.name));
+  Type result = Type::scalar(*elem);
+  for (const ast::Expr& dim : type.dims) {
+    Frame scope;
+    scope.arguments = frame.arguments;
+    scope.constant = true;
+    if (dim.kind == ast::Expr::Kind::Name && !parameters_.contains(dim.text) && !lets_.contains(dim.text) &&
+        (scope.arguments == nullptr || !scope.arguments->contains(dim.text))) {
+      result.shape.push_back(symbols.emplace(dim.text, Dim::named(dim.text)).first->second);
+      continue;
+    }
+    Operand value = evaluate(dim, scope);
+    if (value.is_poison()) return std::nullopt;
+    std::optional<int64_t> extent =
+        value.is_static() && value.value.is_number() ? value.value.number.to_int64() : std::nullopt;
+    if (!extent || *extent < 0) {
+      error(Kind::WrongType, "a dimension is a whole number or a name").primary(place(dim.span, frame)).emit();
+      return std::nullopt;
+    }
+    result.shape.push_back(Dim::of(*extent));
+  }
+  return result;
+}
+
+}  // namespace zephon

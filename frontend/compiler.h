@@ -1,0 +1,217 @@
+// The inside of the front end: names, types and lowering share one walk over the syntax tree, so that every expression
+// is typed in the scope where it stands and enters the graph at once. Split by subject:
+//   resolve.cpp  declarations, parameters, constants, functions
+//   fold.cpp     values known before the run
+//   check.cpp    expressions: operators by signature, promotion, literals, draws
+//   lower.cpp    sources, steps, streams, contract
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "frontend/ast.h"
+#include "frontend/diag/diagnostic.h"
+#include "frontend/frontend.h"
+#include "frontend/rational.h"
+#include "graph/op_def.h"
+#include "graph/signature.h"
+
+namespace zephon {
+
+// A value known before the run: a literal, a parameter, what is computed of those.
+struct StaticValue {
+  enum class Kind : uint8_t { Number, Bool, String, Enum, List, Elem, Schema };
+  Kind kind = Kind::Number;
+  Rational number;
+  bool flag = false;
+  std::string text;                  // String, Enum
+  Elem elem = Elem::Str;             // String: Str or Path; Elem
+  std::vector<std::string> choices;  // Enum
+  std::vector<StaticValue> items;
+  Schema schema;
+
+  static StaticValue of(Rational number);
+  static StaticValue of(bool flag);
+  static StaticValue of(std::string text, Elem elem = Elem::Str);
+  bool is_number() const { return kind == Kind::Number; }
+  bool is_string() const { return kind == Kind::String; }
+};
+// As a person would write it.
+std::string to_string(const StaticValue& value);
+// "a number", "a string" ...
+std::string_view kind_words(const StaticValue& value);
+StaticValue from_attr(const Attr& attr);
+
+// What an expression is: nothing (an error was reported), a static value, or an expression of the graph.
+struct Operand {
+  enum class Kind : uint8_t { Poison, Static, Dynamic };
+  Kind kind = Kind::Poison;
+  StaticValue value;
+  ExprId expr;
+  Span span;         // what is written
+  Span origin;       // of a field: where it got its type
+  std::string name;  // of a field
+
+  bool is_static() const { return kind == Kind::Static; }
+  bool is_poison() const { return kind == Kind::Poison; }
+};
+
+// The scope in which an expression stands.
+struct Frame {
+  const std::map<std::string, Operand>* arguments = nullptr;  // inside a function
+  const StreamType* fields = nullptr;                         // none inside functions and constants
+  const std::map<std::string, Span>* origins = nullptr;       // of fields
+  uint64_t path = 0;   // of draws: stream, field, ordinal of the assignment, calls
+  uint64_t calls = 0;  // of functions and composite operators so far in this body
+  uint64_t draws = 0;
+  bool constant = false;  // a constant may not draw
+  Span here;              // inside a composite operator all places are that of the call
+};
+
+class Compiler {
+ public:
+  Compiler(SourceMap& sources, const OpTable& ops, const std::map<std::string, std::string>& params, Diagnostics& diags)
+      : sources_(sources), ops_(ops), params_(params), diags_(diags) {}
+
+  Result<Program> run(const ast::File& file);
+
+ private:
+  // ---- resolve.cpp
+  struct ParameterEntry {
+    const ast::Parameter* syntax;
+    std::optional<Operand> value;
+    bool open = false, used = false;
+  };
+  struct LetEntry {
+    const ast::Let* syntax;
+    std::optional<Operand> value;
+    bool open = false, used = false;
+  };
+  struct FunctionEntry {
+    const ast::Function* syntax;
+    bool open = false, used = false;
+  };
+  struct StreamEntry;
+
+  void declare(const ast::Declarations& declarations);
+  void declare_parameters(const ast::Pipeline& pipeline);
+  bool claim(const ast::Name& name, std::string_view what);
+  Operand parameter(ParameterEntry& entry);
+  std::optional<StaticValue> parameter_value(const ast::Parameter& parameter, const std::string& text);
+  std::optional<StaticValue> parameter_value(const ast::Parameter& parameter, const Operand& value);
+  Operand let(LetEntry& entry);
+  void lint() const;
+  // A field, argument, parameter or constant; nullopt without a message where there is none.
+  std::optional<Operand> find_name(const std::string& name, const Span& span, Frame& frame);
+  std::vector<std::string> visible_names(const Frame& frame) const;
+
+  // ---- fold.cpp
+  Operand fold_unary(const ast::Expr& e, const Operand& x, Frame& frame);
+  std::optional<Operand> fold_binary(const ast::Expr& e, const Operand& a, const Operand& b, Frame& frame);
+  std::optional<Attr> static_attr(const OpDef& op, const Parameter& parameter, const ast::Expr& e, Frame& frame);
+  std::optional<Attr> to_attr(const OpDef& op, const Parameter& parameter, const StaticValue& value, const Span& span);
+  std::optional<Schema> schema(const ast::Expr& e, Frame& frame);
+
+  // ---- check.cpp
+  Operand evaluate(const ast::Expr& e, Frame& frame);
+  Operand name(const ast::Expr& e, Frame& frame);
+  Operand string(const ast::Expr& e, Frame& frame);
+  Operand call(const ast::Expr& e, Frame& frame);
+  Operand call_function(FunctionEntry& function, const ast::Expr& e, Frame& frame);
+  Operand call_operator(const OpDef& op, const ast::Expr& e, Frame& frame);
+  Operand expand(const OpDef& op, const std::vector<Operand>& args, const Attrs& attrs, const ast::Expr& e,
+                 Frame& frame, const std::optional<uint64_t>& key);
+  Operand cast(Elem to, const ast::Expr& e, Frame& frame);
+  Operand binary(const ast::Expr& e, Frame& frame);
+  Operand index(const ast::Expr& e, Frame& frame);
+  Operand list(const ast::Expr& e, Frame& frame);
+  // Types and adds `op` of arguments that stand in the order of its dynamic parameters.
+  Operand apply(const OpDef& op, std::vector<Operand> args, Attrs attrs, const ast::Expr& e, Frame& frame,
+                std::optional<uint64_t> key = std::nullopt);
+  // Gives every argument an expression: literals take the type that they meet, small integers are promoted.
+  bool meet(const OpDef& op, std::vector<Operand>& args, const ast::Expr& e, Frame& frame);
+  void refuse_arguments(const OpDef& op, const std::vector<Operand>& args, const std::string& error, int bad,
+                        const ast::Expr& e, Frame& frame);
+  Operand dynamic(ExprId expr, const Span& span) const;
+  Operand add_cast(const Operand& x, Elem to, Frame& frame);
+  std::optional<Operand> materialize(const Operand& x, Elem elem, Frame& frame);
+  std::optional<Scalar> to_scalar(const StaticValue& value, Elem elem, const Span& span);
+  // Which arguments of `e` belong to which parameter; variadic parameters take the rest. Reports what does not fit.
+  struct Matched {
+    std::vector<std::vector<const ast::Expr*>> of_parameter;
+    std::map<std::string, const ast::Expr*> extra;  // names that `extra_names` allowed
+  };
+  std::optional<Matched> match(const OpDef& op, const ast::Expr& e, const std::set<std::string>& extra_names,
+                               Frame& frame);
+  // The operator that people call `name`, at the level asked for.
+  const OpDef* find_operator(const std::string& name, const ast::Expr& call, bool tensor) const;
+  const OpDef& core(std::string_view name) const;
+  const Type& type_of(const Operand& x) const { return program_.graph.expr(x.expr).type; }
+  std::string type_text(const Operand& x) const;
+  Span place(const Span& span, const Frame& frame) const { return frame.here.valid() ? frame.here : span; }
+  std::optional<Type> declared_type(const ast::Type& type, Frame& frame, std::map<std::string, Dim>& symbols);
+  void rename_symbols(Type& type, const std::vector<ExprId>& args, const Expr& expr);
+
+  // ---- lower.cpp
+  // A stream while its steps are lowered.
+  struct Flow {
+    NodeId node;
+    std::string stream;
+    std::map<std::string, Span> origins;          // of fields
+    std::map<std::string, uint64_t> assignments;  // of fields, so far
+    Span batch;                                   // the step that batched
+    Span data;                                    // the step from which the number of samples depends on data
+    bool broken = false;  // an error was reported in a step: what follows is not trusted to name its cause
+  };
+  struct StreamEntry {
+    const ast::Stream* syntax;
+    std::optional<Flow> flow;
+    bool open = false, used = false, failed = false;
+  };
+  std::optional<Flow> lower_pipe(const ast::Pipe& pipe, const std::string& stream);
+  std::optional<Flow> lower_source(const ast::Expr& source, const std::string& stream);
+  std::optional<Flow> lower_merge(const OpDef& op, const ast::Expr& source, const std::string& stream);
+  std::optional<Flow> use_stream(StreamEntry& entry, const Span& span);
+  void add_implicit(Flow& flow, const OpDef& op, const Span& span);
+  void lower_step(const ast::Step& step, Flow& flow);
+  void lower_assign(const ast::Step& step, Flow& flow);
+  void lower_filter(const ast::Step& step, Flow& flow);
+  void lower_fields(const ast::Step& step, Flow& flow);
+  void lower_call(const ast::Step& step, Flow& flow);
+  void lower_if(const ast::Step& step, Flow& flow);
+  // Infers the type, adds the node and makes it the end of the flow. False where the operator refuses.
+  bool add_node(Node node, Flow& flow, const Span& span, const Span& name_span);
+  void drop_hidden(Flow& flow);
+  Frame frame_of(const Flow& flow, std::string_view field, uint64_t ordinal) const;
+  const StreamType& type_of(const Flow& flow) const { return program_.graph.node(flow.node).type; }
+  void check_contract(const ast::Type& contract, const Flow& flow);
+  void find_needed();
+  void unknown_operator(const std::string& name, const Span& span, bool tensor);
+
+  template <class... Args>
+  DiagnosticBuilder error(Kind kind, fmt::format_string<Args...> text, Args&&... args) {
+    return diags_.report(kind, text, std::forward<Args>(args)...);
+  }
+
+  SourceMap& sources_;
+  const OpTable& ops_;
+  const std::map<std::string, std::string>& params_;
+  Diagnostics& diags_;
+  Program program_;
+  const ast::Pipeline* pipeline_ = nullptr;
+  std::map<std::string, Span> claimed_;  // every declared name
+  std::map<std::string, ParameterEntry> parameters_;
+  std::map<std::string, LetEntry> lets_;
+  std::map<std::string, FunctionEntry> functions_;
+  std::map<std::string, StreamEntry> streams_;
+  std::map<const OpDef*, ast::Expr> expansions_;
+  std::map<std::string, Type> renamed_;  // results whose symbols were renamed, by operator and arguments
+  std::map<std::string, int> symbol_counts_;
+  int32_t next_step_ = 0;
+  int call_depth_ = 0;
+};
+
+}  // namespace zephon

@@ -1,0 +1,670 @@
+// Pipelines: sources, steps, streams, the contract. One node per step as written.
+#include <algorithm>
+
+#include "frontend/compiler.h"
+#include "frontend/parse_zpl.h"
+#include "graph/identity.h"
+
+namespace zephon {
+
+Frame Compiler::frame_of(const Flow& flow, std::string_view field, uint64_t ordinal) const {
+  Frame frame;
+  frame.fields = &type_of(flow);
+  frame.origins = &flow.origins;
+  uint64_t words[] = {stream_hash(flow.stream), stream_hash(field), ordinal};
+  frame.path = hash_words(words);
+  return frame;
+}
+
+bool Compiler::add_node(Node node, Flow& flow, const Span& span, const Span& name_span) {
+  std::vector<StreamType> inputs;
+  for (NodeId input : node.inputs) inputs.push_back(program_.graph.node(input).type);
+  const OpDef& op = *node.op;
+  std::string_view called = op.surface.empty() ? op.name : op.surface;
+  if (!op.algebra.on_batches && !inputs.empty() && inputs[0].batch) {
+    error(Kind::Refused, "`{}` works on samples, and must stand before `batch` (or after `unbatch`)", called)
+        .primary(name_span)
+        .secondary(flow.batch, "batches begin here")
+        .emit();
+    return false;
+  }
+  if (op.algebra.needs_domain && !inputs.empty() && inputs[0].domain == Domain::Data) {
+    error(Kind::NoShuffleDomain, "`{}()` needs to know the number of samples before the run", called)
+        .primary(span)
+        .secondary(flow.data, "from here on it depends on the data")
+        .hint("shuffle above that step, or within a window: `{}(buffer_size=1000)`", called)
+        .emit();
+    return false;
+  }
+  std::string text;
+  StreamType type = inputs.empty() ? StreamType{} : inputs[0];
+  if (op.infer_stream != nullptr) op.infer_stream(node, inputs, type, text);
+  if (!text.empty()) {
+    error(Kind::Refused, "{}", text).primary(span).emit();
+    return false;
+  }
+  if (type.batch && (inputs.empty() || !inputs[0].batch)) flow.batch = span;
+  if (type.domain == Domain::Data && (inputs.empty() || inputs[0].domain != Domain::Data)) flow.data = span;
+  for (const Field& field : type.fields) flow.origins.emplace(field.name, span);
+  node.type = std::move(type);
+  node.stream = flow.stream;
+  node.step = next_step_++;
+  node.origin = span;
+  flow.node = program_.graph.add(std::move(node));
+  program_.steps.push_back({flow.node, flow.stream, span});
+  return true;
+}
+
+std::optional<Compiler::Flow> Compiler::lower_pipe(const ast::Pipe& pipe, const std::string& stream) {
+  std::optional<Flow> flow = lower_source(pipe.source, stream);
+  if (!flow) return std::nullopt;
+  for (const ast::Step& step : pipe.steps) lower_step(step, *flow);
+  drop_hidden(*flow);
+  return flow;
+}
+
+// Fields whose names begin with `$` carry what implicit assignments read; they are delivered to nobody.
+void Compiler::drop_hidden(Flow& flow) {
+  std::vector<std::string> hidden;
+  for (const Field& field : type_of(flow).fields)
+    if (field.name.starts_with('$')) hidden.push_back(field.name);
+  if (hidden.empty()) return;
+  Node node;
+  node.op = &core("drop");
+  node.inputs = {flow.node};
+  node.type = type_of(flow);
+  std::erase_if(node.type.fields, [](const Field& f) { return f.name.starts_with('$'); });
+  node.attrs.set("fields", std::move(hidden));
+  node.stream = flow.stream;
+  node.step = next_step_++;
+  node.origin = program_.graph.node(flow.node).origin;
+  flow.node = program_.graph.add(std::move(node));
+}
+
+std::optional<Compiler::Flow> Compiler::use_stream(StreamEntry& entry, const Span& span) {
+  entry.used = true;
+  if (entry.failed) return std::nullopt;
+  if (entry.flow) return entry.flow;
+  if (entry.open) {
+    error(Kind::Recursion, "the stream `{}` uses itself", entry.syntax->name.text)
+        .primary(span)
+        .secondary(entry.syntax->name.span, "declared here")
+        .emit();
+    return std::nullopt;
+  }
+  entry.open = true;
+  entry.flow = lower_pipe(entry.syntax->pipe, entry.syntax->name.text);
+  entry.open = false;
+  entry.failed = !entry.flow;
+  return entry.flow;
+}
+
+std::optional<Compiler::Flow> Compiler::lower_source(const ast::Expr& source, const std::string& stream) {
+  if (auto it = streams_.find(source.text); it != streams_.end()) {
+    if (source.kind == ast::Expr::Kind::Call)
+      error(Kind::NotAStep, "`{}` is a stream, and takes no arguments", source.text)
+          .primary(source.span)
+          .secondary(it->second.syntax->name.span, "declared here")
+          .emit();
+    std::optional<Flow> flow = use_stream(it->second, source.text_span);
+    if (!flow) return std::nullopt;
+    flow->stream = stream;
+    flow->assignments.clear();
+    return flow;
+  }
+  const OpDef* op = find_operator(source.text, source, false);
+  if (op == nullptr) {
+    unknown_operator(source.text, source.text_span, false);
+    return std::nullopt;
+  }
+  if (source.kind == ast::Expr::Kind::Name) {
+    error(Kind::SyntaxError, "`{}` has no parentheses", source.text)
+        .primary(source.text_span)
+        .hint("a source is `{}(...)`", source.text)
+        .emit();
+    return std::nullopt;
+  }
+  if (op->cls == OpClass::Merge) return lower_merge(*op, source, stream);
+  if (op->cls != OpClass::Source) {
+    error(Kind::NotAStep, "`{}` needs a stream to work on, and nothing stands before it", source.text)
+        .primary(source.text_span)
+        .hint("a pipeline begins with a source: `files(\"cats/*.jpg\")`, `range(10)`, or the name of a stream")
+        .emit();
+    return std::nullopt;
+  }
+  Frame frame;
+  frame.constant = true;
+  std::optional<Matched> matched = match(*op, source, {"parallelism", "buffer"}, frame);
+  if (!matched) return std::nullopt;
+  Node node;
+  node.op = op;
+  const std::vector<Parameter>& parameters = signature_of(*op).parameters;
+  bool good = true;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (!matched->of_parameter[i].empty()) {
+      std::optional<Attr> value = static_attr(*op, parameters[i], *matched->of_parameter[i][0], frame);
+      if (value)
+        node.attrs.set(parameters[i].name, *std::move(value));
+      else
+        good = false;
+    } else if (parameters[i].default_value) {
+      node.attrs.set(parameters[i].name, *parameters[i].default_value);
+    }
+  }
+  if (!good) return std::nullopt;
+  Flow flow;
+  flow.stream = stream;
+  if (!add_node(std::move(node), flow, source.span, source.text_span)) return std::nullopt;
+  add_implicit(flow, *op, source.span);
+  return flow;
+}
+
+// What a source assigns by itself: `bytes = read_file(path)`, the columns of a table.
+void Compiler::add_implicit(Flow& flow, const OpDef& op, const Span& span) {
+  const Node& source = program_.graph.node(flow.node);
+  Node node;
+  node.op = &core("assign");
+  node.inputs = {flow.node};
+  node.type = source.type;
+  auto add = [&](const std::string& field, const Operand& value) {
+    node.assigns.push_back({field, value.expr});
+    node.type.fields.push_back({field, type_of(value)});
+    flow.origins.emplace(field, span);
+  };
+  if (!op.implicit.empty()) {
+    FileId file = sources_.add(fmt::format("<{}>", op.name), std::string(op.implicit));
+    Result<ast::Step> step = parse_step({file, sources_.text(file), 0, {}}, diags_);
+    ZEPHON_CHECK(step.ok() && step->kind == ast::Step::Kind::Assign, "the implicit assignment of `{}`", op.name);
+    Frame frame = frame_of(flow, step->name.text, 0);
+    frame.here = span;
+    Operand value = evaluate(step->expr, frame);
+    ZEPHON_CHECK(value.kind == Operand::Kind::Dynamic, "the implicit assignment of `{}`", op.name);
+    add(step->name.text, value);
+  }
+  if (!op.implicit_column.empty()) {
+    const OpDef& column_op = core(op.implicit_column);
+    const auto columns = source.attrs.get<Schema>("columns").columns;
+    for (size_t i = 0; i < columns.size(); ++i) {
+      Attrs attrs;
+      for (const Parameter& p : signature_of(column_op).parameters) {
+        if (p.static_kind == StaticKind::None) continue;
+        if (p.name == "index")
+          attrs.set(p.name, static_cast<int64_t>(i));
+        else if (p.name == "name")
+          attrs.set(p.name, columns[i].name);
+        else if (p.name == "type")
+          attrs.set(p.name, columns[i].type.elem);
+        else if (p.name == "count")
+          attrs.set(p.name, static_cast<int64_t>(columns.size()));
+        else if (source.attrs.has(p.name)) {
+          for (const auto& [name, value] : source.attrs)
+            if (name == p.name) attrs.set(p.name, value);
+        } else if (p.default_value) {
+          attrs.set(p.name, *p.default_value);
+        }
+      }
+      Frame frame = frame_of(flow, columns[i].name, 0);
+      frame.here = span;
+      std::optional<Operand> row = find_name("$row", span, frame);
+      ZEPHON_CHECK(row && row->kind == Operand::Kind::Dynamic, "`{}` has no `$row`", op.name);
+      ast::Expr written;
+      written.kind = ast::Expr::Kind::Call;
+      written.span = written.text_span = span;
+      Operand value = apply(column_op, {*row}, std::move(attrs), written, frame);
+      if (value.kind == Operand::Kind::Dynamic) add(columns[i].name, value);
+    }
+  }
+  if (node.assigns.empty()) return;
+  node.stream = flow.stream;
+  node.step = source.step;
+  node.origin = span;
+  flow.node = program_.graph.add(std::move(node));
+  program_.steps.back().node = flow.node;
+}
+
+// mix(web=7, code=3), concatenate(a, b): arguments that name streams are inputs, with their weights where the operator
+// takes weights; the others are its parameters.
+std::optional<Compiler::Flow> Compiler::lower_merge(const OpDef& op, const ast::Expr& source,
+                                                    const std::string& stream) {
+  const std::vector<Parameter>& parameters = signature_of(op).parameters;
+  auto is_parameter = [&](const std::string& name) {
+    return std::any_of(parameters.begin(), parameters.end(), [&](const Parameter& p) { return p.name == name; });
+  };
+  bool weighted = is_parameter("weights");
+  Frame frame;
+  frame.constant = true;
+  ast::Expr rest = source;
+  rest.operands.clear();
+  rest.names.clear();
+  Node node;
+  node.op = &op;
+  std::vector<int64_t> weights;
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : streams_) names.push_back(name);
+  Flow flow;
+  flow.stream = stream;
+  bool good = true;
+  for (size_t i = 0; i < source.operands.size(); ++i) {
+    const ast::Expr& operand = source.operands[i];
+    const ast::Name& label = source.names[i];
+    bool by_label = !label.text.empty();
+    if (by_label && is_parameter(label.text)) {
+      rest.operands.push_back(operand);
+      rest.names.push_back(label);
+      continue;
+    }
+    const std::string& name = by_label ? label.text : operand.text;
+    Span at = by_label ? label.span : operand.span;
+    auto it = by_label || operand.kind == ast::Expr::Kind::Name ? streams_.find(name) : streams_.end();
+    if (it == streams_.end()) {
+      if (by_label || operand.kind == ast::Expr::Kind::Name)
+        error(Kind::UnknownName, "no stream is called `{}`", name)
+            .primary(at)
+            .hint_text(did_you_mean(name, names))
+            .emit();
+      else
+        error(Kind::WrongType, "`{}` takes the names of streams", op.name)
+            .primary(at)
+            .hint("declare it above: `stream a = ...`")
+            .emit();
+      good = false;
+      continue;
+    }
+    if (by_label && !weighted) {
+      error(Kind::UnknownArgument, "`{}` takes its streams without `=`", op.name).primary(at).emit();
+      good = false;
+    }
+    if (by_label && weighted) {
+      Parameter one{.name = name, .static_kind = StaticKind::Int, .at_least = 1};
+      std::optional<Attr> weight = static_attr(op, one, operand, frame);
+      if (weight)
+        weights.push_back(std::get<int64_t>(*weight));
+      else
+        good = false;
+    } else if (weighted) {
+      weights.push_back(1);
+    }
+    std::optional<Flow> input = use_stream(it->second, at);
+    if (!input) {
+      good = false;
+      continue;
+    }
+    flow.broken = flow.broken || input->broken;
+    node.inputs.push_back(input->node);
+    node.input_names.push_back(name);
+    flow.origins.insert(input->origins.begin(), input->origins.end());
+  }
+  if (good && node.inputs.empty()) {
+    error(Kind::MissingArgument, "`{}` needs streams", op.name)
+        .primary(source.span)
+        .hint("for example `{}({})`", op.name, weighted ? "a=7, b=3" : "a, b")
+        .emit();
+    good = false;
+  }
+  bool own_weights =
+      std::any_of(rest.names.begin(), rest.names.end(), [](const ast::Name& n) { return n.text == "weights"; });
+  for (const Parameter& p : parameters) {
+    auto at = std::find_if(rest.names.begin(), rest.names.end(), [&](const ast::Name& n) { return n.text == p.name; });
+    if (at != rest.names.end()) {
+      std::optional<Attr> value =
+          static_attr(op, p, rest.operands[static_cast<size_t>(at - rest.names.begin())], frame);
+      if (value)
+        node.attrs.set(p.name, *std::move(value));
+      else
+        good = false;
+    } else if (p.name == "weights" && !own_weights) {
+      node.attrs.set(p.name, weights);
+    } else if (p.default_value) {
+      node.attrs.set(p.name, *p.default_value);
+    }
+  }
+  if (good && own_weights && node.attrs.get<std::vector<int64_t>>("weights").size() != node.inputs.size()) {
+    error(Kind::Refused, "`{}` has {} streams and {} weights", op.name, node.inputs.size(),
+          node.attrs.get<std::vector<int64_t>>("weights").size())
+        .primary(source.span)
+        .emit();
+    good = false;
+  }
+  if (!good || flow.broken) return std::nullopt;
+  if (!add_node(std::move(node), flow, source.span, source.text_span)) return std::nullopt;
+  return flow;
+}
+
+// ---- steps
+// -----------------------------------------------------------------------------------------------------------
+
+void Compiler::lower_step(const ast::Step& step, Flow& flow) {
+  switch (step.kind) {
+    case ast::Step::Kind::Assign:
+      return lower_assign(step, flow);
+    case ast::Step::Kind::Filter:
+      return lower_filter(step, flow);
+    case ast::Step::Kind::Select:
+    case ast::Step::Kind::Drop:
+      return lower_fields(step, flow);
+    case ast::Step::Kind::If:
+      return lower_if(step, flow);
+    case ast::Step::Kind::Call:
+      return lower_call(step, flow);
+  }
+}
+
+void Compiler::lower_assign(const ast::Step& step, Flow& flow) {
+  const std::string& field = step.name.text;
+  if (auto it = claimed_.find(field); it != claimed_.end() && (parameters_.contains(field) || lets_.contains(field))) {
+    error(Kind::DuplicateName, "`{}` is a {} and cannot be a field too", field,
+          parameters_.contains(field) ? "parameter" : "constant")
+        .primary(step.name.span)
+        .secondary(it->second, "declared here")
+        .emit();
+    flow.broken = true;
+  }
+  Frame frame = frame_of(flow, field, flow.assignments[field]++);
+  Operand value = evaluate(step.expr, frame);
+  if (value.is_static()) {
+    StaticValue::Kind kind = value.value.kind;
+    if (kind == StaticValue::Kind::Elem || kind == StaticValue::Kind::Schema) {
+      error(Kind::WrongType, "a field cannot be {}", kind_words(value.value)).primary(value.span).emit();
+      value = {};
+    } else {
+      // A literal that meets nothing: whole numbers are i64, others f64.
+      Attrs none;
+      bool whole = true;
+      auto all_whole = [&](const auto& self, const StaticValue& v) -> void {
+        if (v.is_number()) whole = whole && v.number.is_integer();
+        for (const StaticValue& item : v.items) self(self, item);
+      };
+      all_whole(all_whole, value.value);
+      const StaticValue* leaf = &value.value;
+      while (leaf->kind == StaticValue::Kind::List && !leaf->items.empty()) leaf = &leaf->items[0];
+      Elem elem = leaf->is_number()                       ? (whole ? Elem::I64 : Elem::F64)
+                  : leaf->kind == StaticValue::Kind::Bool ? Elem::Bool
+                  : leaf->kind == StaticValue::Kind::List ? Elem::F64
+                  : leaf->is_string()                     ? leaf->elem
+                                                          : Elem::Str;
+      value = materialize(value, elem, frame).value_or(Operand{});
+    }
+  }
+  Node node;
+  node.op = &core("assign");
+  node.inputs = {flow.node};
+  node.type = type_of(flow);
+  Type type = Type::poisoned();
+  if (value.kind == Operand::Kind::Dynamic) {
+    type = type_of(value);
+    node.assigns.push_back({field, value.expr});
+  } else {
+    flow.broken = true;
+  }
+  auto old =
+      std::find_if(node.type.fields.begin(), node.type.fields.end(), [&](const Field& f) { return f.name == field; });
+  if (old != node.type.fields.end())
+    old->type = type;
+  else
+    node.type.fields.push_back({field, type});
+  flow.origins[field] = step.expr.span;
+  node.stream = flow.stream;
+  node.step = next_step_++;
+  node.origin = step.span;
+  flow.node = program_.graph.add(std::move(node));
+  program_.steps.push_back({flow.node, flow.stream, step.span});
+}
+
+void Compiler::lower_filter(const ast::Step& step, Flow& flow) {
+  Frame frame = frame_of(flow, "filter", flow.assignments["filter"]++);
+  Operand predicate = evaluate(step.expr, frame);
+  if (predicate.is_static() && predicate.value.kind == StaticValue::Kind::Bool)
+    predicate = materialize(predicate, Elem::Bool, frame).value_or(Operand{});
+  bool fits = predicate.kind == Operand::Kind::Dynamic && type_of(predicate) == Type::scalar(Elem::Bool);
+  if (!fits) {
+    flow.broken = true;
+    if (predicate.is_poison()) return;
+    bool dynamic = predicate.kind == Operand::Kind::Dynamic;
+    bool bools = dynamic && type_of(predicate).elem == Elem::Bool;
+    std::string written(sources_.text(predicate.span));
+    error(Kind::WrongType, "`filter` needs `bool`, found {}",
+          dynamic ? "`" + type_text(predicate) + "`" : type_text(predicate))
+        .primary(predicate.span, "this is {}", dynamic ? "`" + type_text(predicate) + "`" : type_text(predicate))
+        .secondary(predicate.origin, "`{}` becomes `{}` here", predicate.name, type_text(predicate))
+        .hint_text(bools ? fmt::format("`{0}.all()` or `{0}.any()`", written.size() <= 20 ? written : "x")
+                   : dynamic && is_numeric(type_of(predicate).elem)
+                       ? fmt::format("compare it, for example `{} > 0.5`", written.size() <= 20 ? written : "x")
+                       : "")
+        .emit();
+    return;
+  }
+  Node node;
+  node.op = &core("filter");
+  node.inputs = {flow.node};
+  node.predicate = predicate.expr;
+  if (!add_node(std::move(node), flow, step.span, step.name.span)) flow.broken = true;
+}
+
+void Compiler::lower_fields(const ast::Step& step, Flow& flow) {
+  std::vector<std::string> names, fields;
+  for (const Field& f : type_of(flow).fields)
+    if (!f.name.starts_with('$')) names.push_back(f.name);
+  bool good = true;
+  for (const ast::Name& field : step.fields) {
+    if (std::find(names.begin(), names.end(), field.text) == names.end()) {
+      error(Kind::UnknownName, "no field is called `{}` here", field.text)
+          .primary(field.span)
+          .hint_text(did_you_mean(field.text, names))
+          .emit();
+      good = false;
+    } else if (std::find(fields.begin(), fields.end(), field.text) != fields.end()) {
+      error(Kind::DuplicateName, "`{}` stands twice in this list", field.text).primary(field.span).emit();
+      good = false;
+    } else {
+      fields.push_back(field.text);
+    }
+  }
+  if (!good) {
+    // The fields that do exist are still there; the contract is not judged.
+    flow.broken = true;
+    if (step.kind == ast::Step::Kind::Select) return;
+  }
+  Node node;
+  node.op = &core(step.kind == ast::Step::Kind::Select ? "select" : "drop");
+  node.inputs = {flow.node};
+  node.attrs.set("fields", std::move(fields));
+  if (!add_node(std::move(node), flow, step.span, step.name.span)) flow.broken = true;
+}
+
+void Compiler::lower_if(const ast::Step& step, Flow& flow) {
+  Frame frame = frame_of(flow, "if", 0);
+  Operand condition = evaluate(step.expr, frame);
+  if (condition.is_static() && condition.value.kind == StaticValue::Kind::Bool) {
+    for (const ast::Step& s : condition.value.flag ? step.then : step.otherwise) lower_step(s, flow);
+    return;
+  }
+  flow.broken = true;
+  if (condition.is_poison()) return;
+  if (condition.is_static())
+    error(Kind::WrongType, "`if` needs `bool`, found {}", kind_words(condition.value)).primary(condition.span).emit();
+  else
+    error(Kind::NotConstant, "`if` chooses steps before the run")
+        .primary(condition.span, "this is `{}`, known only while running", type_text(condition))
+        .secondary(condition.origin, "`{}` is assigned here", condition.name)
+        .hint("to choose a value for each sample, write `x = where(condition, a, b)`")
+        .emit();
+}
+
+void Compiler::lower_call(const ast::Step& step, Flow& flow) {
+  const ast::Expr& e = step.expr;
+  const OpDef* op = find_operator(e.text, e, false);
+  if (op == nullptr) {
+    flow.broken = true;
+    return unknown_operator(e.text, e.text_span, false);
+  }
+  if (op->cls == OpClass::Source || op->cls == OpClass::Merge) {
+    error(Kind::NotAStep, "`{}` begins a pipeline", e.text)
+        .primary(e.text_span)
+        .hint("declare it as a stream of its own: `stream a = {}(...)`", e.text)
+        .emit();
+    flow.broken = true;
+    return;
+  }
+  Frame frame = frame_of(flow, e.text, flow.assignments[e.text]++);
+  std::optional<Matched> matched = match(*op, e, {"parallelism", "buffer"}, frame);
+  if (!matched) {
+    flow.broken = true;
+    return;
+  }
+  Node node;
+  node.op = op;
+  node.inputs = {flow.node};
+  const std::vector<Parameter>& parameters = signature_of(*op).parameters;
+  bool good = true;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Parameter& p = parameters[i];
+    if (!matched->of_parameter[i].empty()) {
+      std::optional<Attr> value = static_attr(*op, p, *matched->of_parameter[i][0], frame);
+      if (value)
+        node.attrs.set(p.name, *std::move(value));
+      else
+        good = false;
+    } else if (p.default_value) {
+      node.attrs.set(p.name, *p.default_value);
+    }
+  }
+  for (const auto& [name, value] : matched->extra) {
+    Parameter knob{.name = name, .static_kind = StaticKind::Int, .at_least = 1};
+    std::optional<Attr> attr = static_attr(*op, knob, *value, frame);
+    if (attr)
+      node.attrs.set(name, *std::move(attr));
+    else
+      good = false;
+  }
+  if (!good || !add_node(std::move(node), flow, step.span, e.text_span)) flow.broken = true;
+}
+
+// ---- what is delivered
+// -----------------------------------------------------------------------------------------------
+
+void Compiler::check_contract(const ast::Type& contract, const Flow& flow) {
+  const StreamType& delivered = type_of(flow);
+  ast::Type record = contract;
+  if (record.kind == ast::Type::Kind::Batch && record.fields[0].type.kind == ast::Type::Kind::Record)
+    record = record.fields[0].type;
+  if (record.kind != ast::Type::Kind::Record) {
+    error(Kind::WrongType, "a contract names fields: `{{image: f32[3, h, w], label: i64}}`")
+        .primary(contract.span)
+        .emit();
+    return;
+  }
+  Span last = program_.steps.back().origin;
+  Frame frame;
+  std::map<std::string, Dim> symbols, bound;
+  bool good = true;
+  std::vector<std::string> names;
+  for (const Field& field : delivered.fields) names.push_back(field.name);
+  for (const ast::SchemaField& promised : record.fields) {
+    std::optional<Type> type = declared_type(promised.type, frame, symbols);
+    if (!type) {
+      good = false;
+      continue;
+    }
+    program_.contract.push_back({promised.name.text, *type});
+    const Field* field = delivered.find(promised.name.text);
+    if (field == nullptr) {
+      error(Kind::ContractBroken, "the contract promises `{}`, which is not delivered", promised.name.text)
+          .primary(promised.name.span)
+          .secondary(last, "the last step delivers {}", to_string(delivered))
+          .hint_text(did_you_mean(promised.name.text, names))
+          .emit();
+      good = false;
+      continue;
+    }
+    Type found = field->type;
+    std::string note;
+    if (contract.kind == ast::Type::Kind::Record && delivered.batch) {
+      // Without drop_remainder the last batch may be smaller.
+      Dim size = delivered.batch->drop_remainder ? Dim::of(delivered.batch->size)
+                                                 : Dim::named(fmt::format("<={}", delivered.batch->size));
+      found.box.clear();
+      found.shape.insert(found.shape.begin(), size);
+      if (!type->shape.empty() && type->shape[0] == Dim::of(delivered.batch->size) && !delivered.batch->drop_remainder)
+        note =
+            fmt::format("the last batch may be smaller: write `batch({}, drop_remainder=true)`", delivered.batch->size);
+    }
+    bool fits = found.elem == type->elem && found.rank() == type->rank();
+    for (size_t d = 0; fits && d < found.rank(); ++d) {
+      const Dim& wanted = type->shape[d];
+      if (wanted.symbol.empty()) {
+        fits = wanted == found.shape[d];
+        continue;
+      }
+      auto [it, first] = bound.emplace(wanted.symbol, found.shape[d]);
+      fits = first || it->second == found.shape[d] || !it->second.is_static() || !found.shape[d].is_static();
+    }
+    if (fits) continue;
+    auto origin = flow.origins.find(promised.name.text);
+    bool unknown = note.empty() && found.elem == type->elem && found.rank() == type->rank();
+    for (size_t d = 0; unknown && d < found.rank(); ++d)
+      unknown = found.shape[d] == type->shape[d] || !found.shape[d].is_static();
+    error(Kind::ContractBroken, "the contract promises `{}` as `{}`, and `{}` is delivered", promised.name.text,
+          to_string(*type), to_string(found))
+        .primary(promised.type.span, "promised here")
+        .secondary(origin == flow.origins.end() ? last : origin->second, "`{}` becomes `{}` here", promised.name.text,
+                   to_string(field->type))
+        .hint_text(!note.empty() ? note
+                   : unknown
+                       ? "a size that depends on the data cannot be promised: crop or resize, or name the dimension"
+                       : "")
+        .emit();
+    good = false;
+  }
+  if (!good) return;
+  for (const Field& field : delivered.fields) {
+    bool promised = std::any_of(record.fields.begin(), record.fields.end(),
+                                [&](const ast::SchemaField& f) { return f.name.text == field.name; });
+    if (promised) continue;
+    std::string all;
+    for (const ast::SchemaField& f : record.fields) all += (all.empty() ? "" : ", ") + f.name.text;
+    error(Kind::ContractBroken, "`{}` is delivered, and the contract does not promise it", field.name)
+        .primary(contract.span)
+        .secondary(last, "the last step delivers {}", to_string(delivered))
+        .hint("add `select {}`", all)
+        .emit();
+    return;
+  }
+}
+
+// on_error acts on what is assigned above it and statically needed below it: a walk against the stream.
+void Compiler::find_needed() {
+  Graph& graph = program_.graph;
+  std::vector<NodeId> order = graph.topological();
+  std::map<NodeId, std::set<std::string>> needed;    // of what each node delivers
+  std::map<NodeId, std::set<std::string>> assigned;  // at or above each node, of fields that still exist
+  for (NodeId id : order) {
+    const Node& node = graph.node(id);
+    std::set<std::string>& set = assigned[id];
+    for (NodeId input : node.inputs) set.insert(assigned[input].begin(), assigned[input].end());
+    for (const Assign& assign : node.assigns) set.insert(assign.field);
+  }
+  for (const Field& field : graph.node(graph.output()).type.fields) needed[graph.output()].insert(field.name);
+  auto read = [&](ExprId root, std::set<std::string>& into) {
+    for (ExprId id : graph.topological(root))
+      if (graph.expr(id).op->name == "field") into.insert(graph.expr(id).attrs.text("name"));
+  };
+  for (size_t i = order.size(); i-- > 0;) {
+    Node& node = graph.node(order[i]);
+    std::set<std::string> fields = needed[order[i]];
+    if (node.op->cls == OpClass::Policy) {
+      node.needed.clear();
+      for (const std::string& field : fields)
+        if (assigned[order[i]].contains(field)) node.needed.push_back(field);
+    }
+    for (size_t a = node.assigns.size(); a-- > 0;)
+      if (fields.erase(node.assigns[a].field) > 0) read(node.assigns[a].expr, fields);
+    if (node.predicate.valid()) read(node.predicate, fields);
+    for (NodeId input : node.inputs) {
+      const StreamType& type = graph.node(input).type;
+      for (const std::string& field : fields)
+        if (type.find(field) != nullptr) needed[input].insert(field);
+    }
+  }
+}
+
+}  // namespace zephon

@@ -1,0 +1,189 @@
+// The one golden driver: tests/explain/**/*.explain. A section is a command line, a program, `----`, and what is
+// expected:
+//
+//   error mode=eval            # a comment may stand above
+//   range(3) | filter index
+//   ----
+//   error[E0203]: ...
+//
+// Commands: `error` renders diagnostics (lints too), `graph` prints the typed graph, `types` the fields after every
+// step. Flags: `yaml` reads the YAML form; `name=value` sets a parameter. People write the program, `cmake --build
+// --preset dev
+// --target bless` writes what stands under `----`.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <sstream>
+
+#include "frontend/frontend.h"
+#include "ops/all_ops.h"
+
+namespace zephon {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Section {
+  std::string file;  // below tests/explain
+  int index = 0;     // in the file, from 0
+  int line = 0;      // of the command, from 1
+  std::vector<std::string> words;
+  std::string program, expected;
+  size_t expected_begin = 0, expected_end = 0;  // lines of the file, from 0
+};
+
+std::vector<std::string> split(const std::string& text, char at) {
+  std::vector<std::string> parts;
+  std::istringstream in(text);
+  for (std::string part; std::getline(in, part, at);) parts.push_back(part);
+  return parts;
+}
+
+std::string run_error(const Section& section);
+std::string run_graph(const Section& section);
+std::string run_types(const Section& section);
+const std::map<std::string, std::string (*)(const Section&)> kCommands = {
+    {"error", run_error}, {"graph", run_graph}, {"types", run_types}};
+
+bool is_command(const std::string& line) { return kCommands.contains(line.substr(0, line.find(' '))); }
+
+fs::path root() { return fs::path(ZEPHON_SOURCE_DIR) / "tests" / "explain"; }
+
+std::vector<std::string> read_lines(const std::string& file) {
+  std::ifstream in(root() / file);
+  std::stringstream text;
+  text << in.rdbuf();
+  return split(text.str(), '\n');
+}
+
+std::vector<Section> read_sections(const std::string& file) {
+  std::vector<std::string> lines = read_lines(file);
+  std::vector<Section> sections;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (lines[i].empty() || lines[i][0] == '#' || !is_command(lines[i])) continue;
+    Section section{file, static_cast<int>(sections.size()), static_cast<int>(i) + 1, split(lines[i], ' '), {}, {}};
+    for (++i; i < lines.size() && lines[i] != "----"; ++i) section.program += lines[i] + "\n";
+    section.expected_begin = ++i;
+    // Up to the blank line above the next command, or above the comment of it.
+    size_t end = i;
+    for (; end < lines.size(); ++end) {
+      if (!lines[end].empty()) continue;
+      size_t next = end;
+      while (next < lines.size() && (lines[next].empty() || lines[next].starts_with("# "))) ++next;
+      if (next == lines.size() || is_command(lines[next])) break;
+    }
+    for (; i < end; ++i) section.expected += lines[i] + "\n";
+    section.expected_end = end;
+    sections.push_back(std::move(section));
+  }
+  return sections;
+}
+
+std::vector<Section> all_sections() {
+  std::vector<std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(root()))
+    if (entry.path().extension() == ".explain") files.push_back(fs::relative(entry.path(), root()).string());
+  std::sort(files.begin(), files.end());
+  std::vector<Section> all;
+  for (const std::string& file : files)
+    for (Section& section : read_sections(file)) all.push_back(std::move(section));
+  return all;
+}
+
+struct Compiled {
+  SourceMap sources;
+  Diagnostics diags;
+  std::optional<Program> program;
+  std::string errors() const { return render(diags, sources); }
+};
+
+void compile_section(const Section& section, Compiled& out) {
+  std::map<std::string, std::string> params;
+  std::string name = "t.zpl", text = section.program;
+  for (size_t i = 1; i < section.words.size(); ++i) {
+    const std::string& word = section.words[i];
+    if (word == "yaml") name = "t.yaml";
+    if (size_t equal = word.find('='); equal != word.npos) params[word.substr(0, equal)] = word.substr(equal + 1);
+  }
+  FileId file = out.sources.add(name, text);
+  Result<Program> program = compile(out.sources, file, params, OpTable(all_ops()), out.diags);
+  EXPECT_EQ(program.ok(), !out.diags.has_errors());
+  if (program) out.program = *std::move(program);
+}
+
+std::string run_error(const Section& section) {
+  Compiled compiled;
+  compile_section(section, compiled);
+  return compiled.diags.empty() ? "ok\n" : compiled.errors();
+}
+
+std::string run_graph(const Section& section) {
+  Compiled compiled;
+  compile_section(section, compiled);
+  return compiled.program ? to_text(compiled.program->graph, {.types = true}) : compiled.errors();
+}
+
+std::string run_types(const Section& section) {
+  Compiled compiled;
+  compile_section(section, compiled);
+  if (!compiled.program) return compiled.errors();
+  std::string out;
+  for (const ProgramStep& step : compiled.program->steps) {
+    std::string text(compiled.sources.text(step.origin));
+    out += (step.stream.empty() ? "" : step.stream + ": ") + text.substr(0, text.find('\n')) + "\n    " +
+           to_string(compiled.program->graph.node(step.node).type) + "\n";
+  }
+  return out;
+}
+
+class Explain : public testing::TestWithParam<Section> {};
+
+TEST_P(Explain, Section) {
+  const Section& section = GetParam();
+  std::string found = kCommands.at(section.words[0])(section);
+  if (found == section.expected) return;
+  if (std::getenv("ZEPHON_BLESS") != nullptr) {
+    // Lines move while the file is written: read it again.
+    Section now = read_sections(section.file).at(static_cast<size_t>(section.index));
+    std::vector<std::string> lines = read_lines(section.file), text = split(found, '\n');
+    lines.erase(lines.begin() + static_cast<ptrdiff_t>(now.expected_begin),
+                lines.begin() + static_cast<ptrdiff_t>(std::min(now.expected_end, lines.size())));
+    lines.insert(lines.begin() + static_cast<ptrdiff_t>(now.expected_begin), text.begin(), text.end());
+    std::ofstream out(root() / section.file, std::ios::trunc);
+    for (const std::string& line : lines) out << line << "\n";
+    return;
+  }
+  EXPECT_EQ(section.expected, found) << "tests/explain/" << section.file << ":" << section.line
+                                     << "\nalone: zephon_tests --gtest_filter='*/"
+                                     << testing::UnitTest::GetInstance()->current_test_info()->name()
+                                     << "'\nbless: cmake --build --preset dev --target bless";
+}
+
+std::string case_name(const testing::TestParamInfo<Section>& info) {
+  std::string name = info.param.file.substr(0, info.param.file.rfind('.')) + "_" + std::to_string(info.param.index);
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(Golden, Explain, testing::ValuesIn(all_sections()), case_name);
+
+TEST(ExplainCoverage, EveryDiagnosticOfTheFrontEndIsRendered) {
+  // Not from a program that fits into a golden file.
+  const std::map<std::string, std::string> exempt = {{"E0103", "16 MB of text: Syntax.GuardsOfText"}};
+  std::string all;
+  for (const Section& section : all_sections()) all += section.expected;
+  for (const KindInfo& kind : all_kinds()) {
+    if (kind.severity != Severity::Error && kind.severity != Severity::Lint) continue;
+    bool rendered = all.find(fmt::format("[{}]", kind.code)) != all.npos;
+    EXPECT_NE(rendered, exempt.contains(std::string(kind.code)))
+        << kind.code << (rendered ? " is rendered and exempt" : " is rendered in no file below tests/explain");
+  }
+}
+
+}  // namespace
+}  // namespace zephon
