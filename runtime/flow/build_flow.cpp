@@ -1,0 +1,967 @@
+// Plan -> TBB flow graph.
+//
+// The plan falls into LANES and GROUPS. A lane is what may run in parallel: the reading of a source, if it begins with one, and the
+// Compute nodes that follow. A group is a set of serial operators with no Compute node between them; one TBB node of
+// concurrency 1 runs it, and puts what its lanes send back into order. Lanes and groups alternate down to Deliver.
+//
+// TBB nodes are fed by dispatch() and not by edges from a limiter: a chunk enters a lane when its bytes fit the budget, lanes nearest to
+// the end first. If nothing is going on any more and still nothing fits, the chunk that Deliver is waiting for enters all the same: so
+// the oldest may always finish, whatever the budget. Tokens are the bytes that the pool has given out plus what chunks under
+// way are expected to take; both are counted where memory is, so a dropped row or a failure cannot lose one.
+//
+// Failures are rows like any other until Deliver. A body never throws: what its work throws becomes the end of the run.
+
+#include <fmt/format.h>
+#include <tbb/flow_graph.h>
+#include <tbb/global_control.h>
+#include <tbb/task_arena.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <thread>
+
+#include "runtime/flow/compute.h"
+#include "runtime/flow/reference_fallback.h"
+#include "runtime/flow/runner.h"
+#include "runtime/flow/serial.h"
+#include "runtime/flow/source_reader.h"
+
+namespace zephon {
+namespace {
+
+constexpr int64_t kLightChunkRows = 16384;
+constexpr double kChunkNs = 2e6;    // chunks of a source are cut to take about this long
+constexpr double kBundleNs = 2e5;   // small chunks travel together until they are worth a task
+
+size_t resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  size_t total = 0, resident = 0;
+  statm >> total >> resident;
+  return resident * 4096;
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+struct Lane;
+
+struct Packet {
+  Lane* lane = nullptr;
+  uint64_t sequence = 0;               // in its lane
+  std::vector<ChunkPtr> chunks;
+  uint64_t begin = 0, end = 0;         // source: indices to read
+  bool last = false;
+  size_t reserved = 0;                 // bytes
+  int64_t ready_ns = 0;
+};
+using PacketPtr = std::shared_ptr<Packet>;
+using PacketNode = tbb::flow::function_node<PacketPtr, tbb::flow::continue_msg>;
+
+struct Group;
+
+// Parallel part of the plan; see above. All fields that change are guarded by the engine's mutex.
+struct Lane final : Outlet {
+  std::unique_ptr<SourceReader> reader;
+  NodeCounters* reader_counters = nullptr;
+  std::vector<std::unique_ptr<Stage>> stages;
+  std::vector<NodeCounters*> stage_counters;
+  const PlanNode* first = nullptr;
+  std::unique_ptr<PacketNode> node;
+  Group* group = nullptr;              // where its packets go, and there to
+  SerialOp* target = nullptr;
+  int target_port = 0;
+  SerialOp* feeder = nullptr;          // the serial operator that fills the queue
+  bool skips = false;                  // its chunks are batches to be: those not wanted need not be computed
+
+  std::deque<ChunkPtr> queue;
+  bool queue_ended = false;
+  uint64_t next_index = 0;
+  int64_t chunk_rows = 1;
+  uint64_t next_sequence = 0, next_batch = 0;
+  bool exhausted = false, closed = false;
+  int in_flight = 0;                   // packets not yet taken in by the group
+  double bytes_per_row = 0, ns_per_row = 0;
+
+  std::function<void(ChunkPtr)> enqueue;
+  std::function<void()> enqueue_end;
+  void push(ChunkPtr chunk) override { enqueue(std::move(chunk)); }
+  void end() override { enqueue_end(); }
+  bool has_work() const {
+    return !closed && !exhausted && (reader != nullptr || !queue.empty() || queue_ended);
+  }
+};
+
+struct Group {
+  std::unique_ptr<PacketNode> node;
+  // By lane; touched only by the group's own body.
+  struct Port {
+    std::map<uint64_t, PacketPtr> waiting;
+    uint64_t next = 0;
+  };
+  std::map<Lane*, Port> ports;
+};
+
+// Serial operator to serial operator of the same group: a call.
+struct DirectOutlet final : Outlet {
+  SerialOp* to = nullptr;
+  int port = 0;
+  void push(ChunkPtr chunk) override {
+    if (!to->done()) to->accept(port, chunk);
+  }
+  void end() override {
+    if (!to->done()) to->end(port);
+  }
+};
+
+}  // namespace
+
+class Runner::Engine final : public SerialEvents {
+ public:
+  Engine(const Plan& plan, RunOptions options, std::function<KernelCompiler*()> compiler, Sink& sink)
+      : plan_(plan), options_(std::move(options)), compiler_(std::move(compiler)), sink_(sink),
+        pool_(options_.memory) {}
+
+  RunResult run();
+  std::string status() const;
+
+  void rejected(const Node& node, const RunFailure& failure, const std::string& policy) override;
+  void fail(RunFailure failure) override;
+  void again(SerialOp& repeat, uint64_t pass) override;
+
+ private:
+  class DeliverOp;
+  friend class DeliverOp;
+
+  // Building.
+  bool build(Failure& failure);
+  /// The chain that ends in plan node `index`: hands its output to `target`. Returns the columns that come out.
+  std::vector<std::string> build_above(PlanNodeId id, SerialOp* target, int port, Group* group, Failure& failure);
+  std::vector<std::string> build_serial(PlanNodeId id, Group* group, SerialOp*& op, Failure& failure);
+  void find_skips();
+
+  // Running. Locked: the engine's mutex is held.
+  void begin_pass(SerialOp* below, const EpochContext& context);
+  void restart_locked(SerialOp* below, const EpochContext& context);
+  void dispatch_locked();
+  bool dispatch_one_locked(Lane& lane, bool forced);
+  bool blocked_locked(const Lane& lane) const;
+  Lane* wanted_locked() const;
+  void lane_body(const PacketPtr& packet);
+  void group_body(Group& group, const PacketPtr& packet);
+  void finish_task();
+  void close_above_locked(SerialOp* op);
+  void end_run(RunResult::End end);
+  void fail_machine(const std::string& what);
+  bool batch_wanted(uint64_t ordinal) const;
+  State state() const;
+  void watch();
+
+  const Plan& plan_;
+  RunOptions options_;
+  std::function<KernelCompiler*()> compiler_;
+  Sink& sink_;
+  BufferPool pool_;
+  std::shared_ptr<const OpenSources> sources_;
+  std::unique_ptr<RowFallback> fallback_;
+  StageContext stage_context_;
+  std::vector<std::unique_ptr<NodeCounters>> node_counters_;  // by plan node
+  std::vector<std::unique_ptr<SerialOp>> serial_;             // inputs before users
+  std::map<const PlanNode*, SerialOp*> serial_of_;
+  std::vector<std::unique_ptr<Lane>> lanes_;                  // inputs before users
+  std::vector<std::unique_ptr<Group>> groups_;
+  std::vector<std::unique_ptr<DirectOutlet>> direct_;
+  struct Input {
+    Lane* lane = nullptr;
+    SerialOp* op = nullptr;
+  };
+  std::map<SerialOp*, std::vector<Input>> inputs_;            // by port
+  std::map<SerialOp*, std::pair<SerialOp*, int>> below_;      // operator and port that it feeds, in the same group
+  std::map<SerialOp*, Lane*> lane_below_;
+  DeliverOp* deliver_ = nullptr;
+  std::unique_ptr<tbb::flow::graph> flow_;
+
+  mutable std::mutex mutex_;
+  int active_ = 0;
+  size_t reserved_ = 0;
+  SerialOp* repeat_ = nullptr;        // wants a new pass
+  std::map<SerialOp*, uint64_t> passes_;
+  uint64_t epoch_ = 0;
+  bool epoch_done_ = false;
+  std::atomic<bool> stopping_{false};
+  std::atomic<uint64_t> progress_{0};
+  std::atomic<bool> in_sink_{false};
+  RunResult result_;
+  std::map<std::pair<int32_t, std::string>, uint64_t> errors_;
+  std::chrono::steady_clock::time_point started_, first_record_, last_record_;
+  std::map<SerialOp*, EpochContext> context_of_;
+  std::vector<SerialOp*> begun_;
+  std::mutex watch_mutex_;
+  std::condition_variable watch_signal_;
+  bool finished_ = false;
+};
+
+// The end: checks that what is delivered is good, and hands it to the sink.
+class Runner::Engine::DeliverOp final : public SerialOp {
+ public:
+  DeliverOp(Engine& engine, const PlanNode& node) : SerialOp(node, engine.pool_), engine_(engine) {}
+
+  void bind(const std::vector<std::string>& columns, bool batched) {
+    batched_ = batched;
+    for (const OutputField& output : node_.outputs) {
+      if (output.name.starts_with('$')) continue;  // hidden fields are not delivered
+      const Expr& expr = engine_.plan_.graph.expr(output.expr);
+      const std::string& name = expr.op->name == "field" ? expr.attrs.text("name") : output.name;
+      auto at = std::find(columns.begin(), columns.end(), name);
+      if (at == columns.end()) {
+        problem_ = "no column `" + name + "` is delivered";
+        return;
+      }
+      columns_.push_back(static_cast<int32_t>(at - columns.begin()));
+      record_.fields.push_back({&output.name, &expr.type, {}});
+    }
+    record_.batched = batched;
+  }
+  const std::string& problem() const { return problem_; }
+
+  void begin(const EpochContext& context) override {
+    record_.epoch = context.epoch;
+    ordinal_ = 0;
+    passed_ = skip_;
+    held_.reset();
+  }
+  void accept(int, const ChunkPtr& chunk) override {
+    if (engine_.stopping_) return;
+    if (batched_) {
+      unit(chunk, -1);
+      return;
+    }
+    for (int64_t row = 0; row < chunk->rows && !engine_.stopping_; ++row) unit(chunk, row);
+  }
+  void end(int) override {
+    if (held_) ++engine_.result_.dropped_records;
+    held_.reset();
+    engine_.epoch_done_ = true;
+  }
+  uint64_t epoch() const { return record_.epoch; }
+  /// Records of the epoch that lie behind: delivered, skipped or another rank's.
+  uint64_t passed() const { return passed_; }
+  void skip_to(uint64_t ordinal) { skip_ = ordinal; }
+  uint64_t skip() const { return skip_; }
+
+ private:
+  struct OneRecord final : RunRecord {
+    const Chunk* chunk = nullptr;
+    int64_t row = 0;
+    SampleId member_id(int64_t member) const override { return chunk->id(batched ? member : row); }
+  };
+  struct Held {
+    ChunkPtr chunk;
+    int64_t row;
+    uint64_t ordinal;
+  };
+
+  // A batch (row < 0) or a row.
+  void unit(const ChunkPtr& chunk, int64_t row) {
+    bool failed_row = batched_ ? is_failed_row(*chunk) : !chunk->issues.empty() && chunk->row_failed(row);
+    if (failed_row) {
+      const Issue* issue = chunk->issue(std::max<int64_t>(row, 0), Issue::kFailedRow);
+      engine_.fail({*issue->value->failure(), chunk->id(issue->row)});
+      return;
+    }
+    uint64_t ordinal = ordinal_++;
+    const RunOptions& options = engine_.options_;
+    if (ordinal < skip_) return;
+    if (options.world_size == 1) {
+      deliver(chunk, row, ordinal);
+      return;
+    }
+    // A record is delivered when its round is known to be complete.
+    if (ordinal % options.world_size == options.rank) held_ = Held{chunk, row, ordinal};
+    if (ordinal % options.world_size == options.world_size - 1 && held_) {
+      Held held = std::move(*held_);
+      held_.reset();
+      deliver(held.chunk, held.row, held.ordinal);
+    }
+  }
+
+  void deliver(const ChunkPtr& chunk, int64_t row, uint64_t ordinal) {
+    if (!chunk->issues.empty() && !check(*chunk, row)) return;
+    int64_t members = batched_ ? chunk->rows : 1;
+    record_.chunk = chunk.get();
+    record_.row = row;
+    record_.members = members;
+    record_.ordinal = ordinal;
+    std::vector<BufferRef> stacked;
+    for (size_t f = 0; f < columns_.size(); ++f) {
+      const Column& column = chunk->columns[static_cast<size_t>(columns_[f])];
+      record_.fields[f].value = batched_ ? stack(column, members, stacked) : column.at(row);
+    }
+    auto now = std::chrono::steady_clock::now();
+    if (engine_.result_.records == 0) engine_.first_record_ = now;
+    engine_.last_record_ = now;
+    engine_.in_sink_ = true;
+    bool more = engine_.sink_.deliver(record_);
+    engine_.in_sink_ = false;
+    ++engine_.progress_;
+    if (!more) {
+      engine_.end_run(RunResult::End::SinkClosed);
+      return;
+    }
+    passed_ = ordinal + 1;
+    ++engine_.result_.records;
+    engine_.result_.samples += static_cast<uint64_t>(members);
+    NodeCounters::add(counters.rows_in, members);
+    NodeCounters::add(counters.rows_out, 1);
+    const RunOptions& options = engine_.options_;
+    if (options.on_state && options.state_every > 0 && engine_.result_.records % options.state_every == 0)
+      options.on_state(engine_.state());
+    if (options.take && engine_.result_.records >= *options.take) engine_.end_run(RunResult::End::Complete);
+  }
+  // In order of members, then of fields.
+  bool check(const Chunk& chunk, int64_t row) {
+    for (const Issue& issue : chunk.issues) {
+      if (row >= 0 && issue.row != row) continue;
+      if (std::find(columns_.begin(), columns_.end(), issue.column) == columns_.end()) continue;
+      const Issue* first = &issue;
+      for (int32_t column : columns_) {
+        if (const Issue* found = chunk.issue(issue.row, column)) {
+          first = found;
+          break;
+        }
+      }
+      engine_.fail({*first->value->failure(), chunk.id(issue.row)});
+      return false;
+    }
+    return true;
+  }
+
+  TensorRef stack(const Column& column, int64_t members, std::vector<BufferRef>& stacked) {
+    TensorRef row = column.at(0);
+    TensorRef all;
+    all.elem = row.elem;
+    all.rank = row.rank + 1;
+    all.shape[0] = members;
+    std::copy(row.shape, row.shape + row.rank, all.shape + 1);
+    if (column.fixed()) {
+      all.data = column.data;
+      return all;
+    }
+    size_t bytes = row.byte_size();
+    stacked.push_back(pool_.take(bytes * static_cast<size_t>(members)));
+    for (int64_t i = 0; i < members; ++i)
+      std::memcpy(stacked.back().data() + static_cast<size_t>(i) * bytes, column.refs[i].data, bytes);
+    all.data = stacked.back().data();
+    return all;
+  }
+
+  Engine& engine_;
+  bool batched_ = false;
+  std::string problem_;
+  std::vector<int32_t> columns_;
+  OneRecord record_;
+  uint64_t ordinal_ = 0, skip_ = 0, passed_ = 0;
+  std::optional<Held> held_;
+};
+
+// ---- building ----------------------------------------------------------------------------------------------------
+
+bool Runner::Engine::build(Failure& failure) {
+  for (size_t i = 0; i < plan_.nodes.size(); ++i) node_counters_.push_back(std::make_unique<NodeCounters>());
+  sources_ = open_sources(plan_.graph, {plan_.base_dir}, failure);
+  if (!sources_) return false;
+  fallback_ = make_reference_fallback(plan_);
+  stage_context_ = {&plan_, &pool_, fallback_.get(), compiler_, options_.threads};
+  const PlanNode& last = plan_.nodes.back();
+  groups_.push_back(std::make_unique<Group>());
+  auto deliver = std::make_unique<DeliverOp>(*this, last);
+  deliver_ = deliver.get();
+  serial_of_[&last] = deliver_;
+  std::vector<std::string> columns = build_above(last.inputs.at(0), deliver_, 0, groups_[0].get(), failure);
+  serial_.push_back(std::move(deliver));
+  if (!failure.code.empty()) return false;
+  deliver_->bind(columns, last.on_batches);
+  if (!deliver_->problem().empty()) {
+    failure = {"B0900", deliver_->problem(), {}};
+    return false;
+  }
+  find_skips();
+  return true;
+}
+
+std::vector<std::string> Runner::Engine::build_above(PlanNodeId id, SerialOp* target, int port, Group* group,
+                                                     Failure& failure) {
+  auto index_of = [&](const PlanNode* node) { return static_cast<size_t>(node - plan_.nodes.data()); };
+  // From the bottom up, the Compute nodes that go into one lane.
+  std::vector<const PlanNode*> chain;
+  const PlanNode* top = &plan_.at(id);
+  bool regroups = false;
+  while (top->kind == PlanNode::Kind::Compute && !regroups) {
+    chain.insert(chain.begin(), top);
+    const PlanNode& input = plan_.at(top->inputs.at(0));
+    regroups = top->chunk_rows > 0 && !top->on_batches &&
+               !(input.kind == PlanNode::Kind::Source && input.chunk_rows == top->chunk_rows);
+    if (!regroups || input.kind != PlanNode::Kind::Compute) top = &input;
+  }
+  std::vector<Input>& inputs = inputs_[target];
+  if (inputs.size() <= static_cast<size_t>(port)) inputs.resize(static_cast<size_t>(port) + 1);
+  if (chain.empty() && top->kind != PlanNode::Kind::Source) {
+    SerialOp* op = nullptr;
+    std::vector<std::string> columns = build_serial(id, group, op, failure);
+    auto outlet = std::make_unique<DirectOutlet>();
+    outlet->to = target;
+    outlet->port = port;
+    op->out = outlet.get();
+    direct_.push_back(std::move(outlet));
+    inputs_[target][static_cast<size_t>(port)].op = op;
+    below_[op] = {target, port};
+    return columns;
+  }
+  auto owned = std::make_unique<Lane>();
+  Lane* lane = owned.get();
+  inputs[static_cast<size_t>(port)].lane = lane;
+  lane->group = group;
+  lane->target = target;
+  lane->target_port = port;
+  group->ports[lane];
+  std::vector<std::string> columns;
+  if (top->kind == PlanNode::Kind::Source && !regroups) {
+    lane->first = top;
+    lane->reader = std::make_unique<SourceReader>(plan_, *top, *sources_, pool_);
+    lane->reader_counters = node_counters_[index_of(top)].get();
+    columns = lane->reader->columns();
+    lane->chunk_rows = top->chunk_rows;
+  } else {
+    lane->first = chain[0];
+    lane->enqueue = [this, lane](ChunkPtr chunk) {
+      std::lock_guard lock(mutex_);
+      if (!lane->closed) lane->queue.push_back(std::move(chunk));
+    };
+    lane->enqueue_end = [this, lane] {
+      std::lock_guard lock(mutex_);
+      lane->queue_ended = true;
+    };
+    groups_.push_back(std::make_unique<Group>());
+    Group* above = groups_.back().get();
+    if (regroups) {
+      std::unique_ptr<SerialOp> regroup = make_regroup(*chain[0], chain[0]->chunk_rows, pool_);
+      lane->feeder = regroup.get();
+      columns = build_above(chain[0]->inputs[0], lane->feeder, 0, above, failure);
+      serial_.push_back(std::move(regroup));
+    } else {
+      columns = build_serial(chain[0]->inputs[0], above, lane->feeder, failure);
+    }
+    lane->feeder->out = lane;
+    lane_below_[lane->feeder] = lane;
+  }
+  for (const PlanNode* node : chain) {
+    if (!failure.code.empty()) break;
+    std::string error;
+    lane->stages.push_back(std::make_unique<Stage>(stage_context_, *node, columns, error));
+    lane->stage_counters.push_back(node_counters_[index_of(node)].get());
+    if (!error.empty()) failure = {"B0900", error, node->origins.empty() ? Span{} : node->origins[0]};
+    columns.clear();
+    for (const OutputField& output : node->outputs) columns.push_back(output.name);
+    lane->ns_per_row += node->est_ns_per_row;
+    lane->bytes_per_row = std::max(lane->bytes_per_row, node->est_bytes_per_row);
+  }
+  if (lane->reader && lane->chunk_rows <= 0) {
+    lane->chunk_rows = kLightChunkRows;
+    if (lane->ns_per_row > 0)
+      lane->chunk_rows = std::clamp<int64_t>(static_cast<int64_t>(kChunkNs / lane->ns_per_row), 1, kLightChunkRows);
+  }
+  lanes_.push_back(std::move(owned));
+  return columns;
+}
+
+std::vector<std::string> Runner::Engine::build_serial(PlanNodeId id, Group* group, SerialOp*& op, Failure& failure) {
+  const PlanNode& node = plan_.at(id);
+  // The operator is made when its columns are known, but its inputs are built for it: so they are built for a place first.
+  std::vector<std::string> columns;
+  std::vector<std::vector<std::string>> arms;
+  auto place = std::make_unique<DirectOutlet>();
+  std::vector<Input> inputs;
+  for (size_t port = 0; port < node.inputs.size(); ++port) {
+    arms.push_back(build_above(node.inputs[port], nullptr, static_cast<int>(port), group, failure));
+    inputs.push_back(inputs_[nullptr][port]);
+  }
+  inputs_.erase(nullptr);
+  columns = arms.at(0);
+  for (const auto& arm : arms)
+    if (arm != columns && failure.code.empty()) failure = {"B0900", "the inputs of " + node.label + " differ in their columns", {}};
+  std::unique_ptr<SerialOp> owned = make_serial_op(plan_, node, columns, pool_, *this);
+  op = owned.get();
+  for (size_t port = 0; port < inputs.size(); ++port) {
+    if (inputs[port].lane) inputs[port].lane->target = op;
+    if (inputs[port].op) {
+      below_[inputs[port].op] = {op, static_cast<int>(port)};
+      static_cast<DirectOutlet*>(inputs[port].op->out)->to = op;
+    }
+  }
+  inputs_[op] = std::move(inputs);
+  serial_of_[&node] = op;
+  serial_.push_back(std::move(owned));
+  return output_columns(plan_, node, columns);
+}
+
+// Where every chunk of a lane is a batch to be, and nothing between it and Deliver drops one, batches that are not wanted
+// (of another rank, or from before the run was resumed) are counted without being computed.
+void Runner::Engine::find_skips() {
+  for (const auto& lane : lanes_) {
+    SerialOp* batch = lane->target;
+    if (batch->plan_node().kind != PlanNode::Kind::Batch || lane->first->chunk_rows <= 0) continue;
+    if (lane->first->chunk_rows != plan_.graph.node(batch->plan_node().node).attrs.integer("batch_size")) continue;
+    bool keeps = true;
+    for (const auto& stage : lane->stages) keeps = keeps && stage->keeps_rows();
+    SerialOp* next = nullptr;
+    if (auto below = below_.find(batch); below != below_.end()) next = below->second.first;
+    if (auto below = lane_below_.find(batch); below != lane_below_.end()) next = below->second->target;
+    lane->skips = keeps && next == deliver_ && !(lane->reader && lane->reader->has_gaps());
+  }
+}
+
+// ---- running -----------------------------------------------------------------------------------------------------
+
+// Everything above `below` starts afresh. Only while nothing is under way.
+void Runner::Engine::begin_pass(SerialOp* below, const EpochContext& context) {
+  for (const Input& input : inputs_[below]) {
+    SerialOp* op = input.op;
+    if (Lane* lane = input.lane) {
+      lane->queue.clear();
+      lane->queue_ended = lane->exhausted = lane->closed = false;
+      lane->next_index = lane->next_sequence = lane->next_batch = 0;
+      lane->in_flight = 0;
+      lane->group->ports[lane] = {};
+      for (const auto& stage : lane->stages) stage->begin_epoch(context.epoch);
+      if (lane->reader) lane->reader->begin(context);
+      op = lane->feeder;
+    }
+    if (!op) continue;
+    op->begin(context);
+    context_of_[op] = context;
+    EpochContext above = context;
+    if (op->plan_node().kind == PlanNode::Kind::Repeat && serial_of_.count(&op->plan_node())) above.passes.push_back(0);
+    begin_pass(op, above);
+    begun_.push_back(op);
+  }
+}
+
+bool Runner::Engine::batch_wanted(uint64_t ordinal) const {
+  return ordinal >= deliver_->skip() && ordinal % options_.world_size == options_.rank;
+}
+
+// Somebody between the lane and Deliver has enough to do for now.
+bool Runner::Engine::blocked_locked(const Lane& lane) const {
+  const size_t enough = static_cast<size_t>(options_.threads) + 2;
+  SerialOp* op = lane.target;
+  int port = lane.target_port;
+  for (;;) {
+    if (op->backlog(port) >= enough) return true;
+    if (auto next = lane_below_.find(op); next != lane_below_.end()) return next->second->queue.size() >= enough;
+    auto next = below_.find(op);
+    if (next == below_.end()) return false;
+    std::tie(op, port) = next->second;
+  }
+}
+
+// The lane that Deliver is waiting for. Only while nothing is under way.
+Lane* Runner::Engine::wanted_locked() const {
+  SerialOp* op = deliver_;
+  while (op && !op->done()) {
+    const Input& input = inputs_.at(op)[static_cast<size_t>(op->wanted())];
+    if (!input.lane) {
+      op = input.op;
+    } else if (input.lane->has_work()) {
+      return input.lane;
+    } else {
+      op = input.lane->feeder;
+    }
+  }
+  return nullptr;
+}
+
+bool Runner::Engine::dispatch_one_locked(Lane& lane, bool forced) {
+  if (!lane.has_work()) return false;
+  const int most = options_.threads == 1 ? 1 : options_.threads + 2;
+  if (!forced && (lane.in_flight >= most || blocked_locked(lane))) return false;
+  auto packet = std::make_shared<Packet>();
+  packet->lane = &lane;
+  int64_t rows = 0;
+  if (lane.reader) {
+    uint64_t size = lane.reader->size();
+    packet->begin = lane.next_index;
+    packet->end = packet->begin + std::min<uint64_t>(static_cast<uint64_t>(lane.chunk_rows), size - packet->begin);
+    rows = static_cast<int64_t>(packet->end - packet->begin);
+    packet->last = packet->end == size;
+  } else if (!lane.queue.empty()) {
+    rows = lane.queue.front()->rows;
+  }
+  auto bytes = static_cast<size_t>(static_cast<double>(rows) * lane.bytes_per_row);
+  if (!forced && pool_.in_use() + reserved_ + bytes > options_.memory) return false;
+  if (lane.reader) {
+    lane.next_index = packet->end;
+    if (lane.skips && rows > 0 && !batch_wanted(lane.next_batch++)) {
+      auto skipped = std::make_shared<Chunk>();
+      skipped->rows = rows;
+      skipped->skipped = true;
+      packet->chunks.push_back(std::move(skipped));
+      bytes = 0;
+    }
+  } else {
+    double ns = 0;
+    while (!lane.queue.empty() && (packet->chunks.empty() || ns < kBundleNs)) {
+      ChunkPtr chunk = std::move(lane.queue.front());
+      lane.queue.pop_front();
+      if (lane.skips && chunk->issues.empty() && !batch_wanted(lane.next_batch)) {
+        auto skipped = std::make_shared<Chunk>();
+        skipped->rows = chunk->rows;
+        skipped->skipped = true;
+        chunk = std::move(skipped);
+      }
+      ++lane.next_batch;
+      // Without an estimate, one by one.
+      ns += chunk->skipped ? 0 : lane.ns_per_row > 0 ? lane.ns_per_row * static_cast<double>(chunk->rows) : kBundleNs;
+      packet->chunks.push_back(std::move(chunk));
+    }
+    packet->last = lane.queue.empty() && lane.queue_ended;
+  }
+  lane.exhausted = packet->last;
+  packet->sequence = lane.next_sequence++;
+  packet->reserved = bytes;
+  packet->ready_ns = monotonic_ns();
+  reserved_ += bytes;
+  ++lane.in_flight;
+  ++active_;
+  lane.node->try_put(packet);
+  return true;
+}
+
+void Runner::Engine::dispatch_locked() {
+  if (options_.stop && *options_.stop) {
+    if (!stopping_) result_.end = RunResult::End::Stopped;
+    stopping_ = true;
+  }
+  while (!stopping_) {
+    bool any = false;
+    if (!repeat_ && !epoch_done_) {
+      // What is nearest to the end goes first: it frees memory.
+      for (size_t i = lanes_.size(); i-- > 0;)
+        while (dispatch_one_locked(*lanes_[i], false)) any = true;
+    }
+    if (any || active_ > 0) return;
+    if (SerialOp* repeat = std::exchange(repeat_, nullptr)) {
+      EpochContext context = context_of_.at(repeat);
+      context.passes.push_back(passes_.at(repeat));
+      restart_locked(repeat, context);
+    } else if (epoch_done_) {
+      if (++epoch_ >= options_.epochs) {
+        result_.end = RunResult::End::Complete;
+        stopping_ = true;
+        return;
+      }
+      deliver_->skip_to(0);
+      restart_locked(deliver_, {plan_.seed, epoch_, {}});
+    } else if (Lane* lane = wanted_locked()) {
+      dispatch_one_locked(*lane, true);
+    } else {
+      result_.end = RunResult::End::Failed;
+      result_.failure = RunFailure{{"B0900", "the run came to a halt before its end", {}}, {}};
+      stopping_ = true;
+    }
+  }
+}
+
+void Runner::Engine::restart_locked(SerialOp* below, const EpochContext& context) {
+  begun_.clear();
+  if (below == deliver_) {
+    epoch_done_ = false;
+    deliver_->begin(context);
+    fallback_->begin_epoch(context.epoch);
+  }
+  begin_pass(below, context);
+  // Operators that want nothing say so at once; nobody else is here while nothing is under way.
+  for (SerialOp* op : std::vector<SerialOp*>(begun_)) op->start();
+  for (SerialOp* op : begun_)
+    if (op->done()) close_above_locked(op);
+}
+
+void Runner::Engine::lane_body(const PacketPtr& packet) {
+  Lane& lane = *packet->lane;
+  if (!stopping_) {
+    try {
+      int64_t begin = monotonic_ns();
+      NodeCounters& first = lane.reader ? *lane.reader_counters : *lane.stage_counters[0];
+      NodeCounters::add(first.wait_ns, begin - packet->ready_ns);
+      int64_t rows = 0;
+      if (lane.reader && packet->chunks.empty()) {
+        CpuScope cpu(*lane.reader_counters);
+        ++lane.reader_counters->running;
+        packet->chunks.push_back(lane.reader->read(packet->begin, packet->end));
+        NodeCounters::add(lane.reader_counters->rows_out, packet->chunks[0]->rows);
+        --lane.reader_counters->running;
+      }
+      size_t bytes = 0;
+      for (ChunkPtr& chunk : packet->chunks) {
+        rows += chunk->rows;
+        for (size_t s = 0; s < lane.stages.size() && !chunk->skipped; ++s) {
+          NodeCounters& counters = *lane.stage_counters[s];
+          ++counters.running;
+          NodeCounters::add(counters.rows_in, chunk->rows);
+          chunk = lane.stages[s]->run(chunk, counters);
+          NodeCounters::add(counters.rows_out, chunk->rows);
+          NodeCounters::add(counters.bytes_out, static_cast<int64_t>(chunk->bytes));
+          NodeCounters::add(counters.chunks, 1);
+          --counters.running;
+        }
+        bytes += chunk->bytes;
+      }
+      if (rows > 0) {
+        std::lock_guard lock(mutex_);
+        lane.bytes_per_row = std::max(0.9 * lane.bytes_per_row, static_cast<double>(bytes) / static_cast<double>(rows));
+        lane.ns_per_row = 0.75 * lane.ns_per_row + 0.25 * static_cast<double>(monotonic_ns() - begin) / static_cast<double>(rows);
+      }
+    } catch (const std::exception& e) {
+      fail_machine(e.what());
+    }
+  }
+  {
+    std::lock_guard lock(mutex_);
+    reserved_ -= packet->reserved;
+    ++active_;
+  }
+  lane.group->node->try_put(packet);
+  finish_task();
+}
+
+void Runner::Engine::group_body(Group& group, const PacketPtr& arrived) {
+  Group::Port& port = group.ports.at(arrived->lane);
+  port.waiting[arrived->sequence] = arrived;
+  while (!port.waiting.empty() && port.waiting.begin()->first == port.next) {
+    PacketPtr packet = std::move(port.waiting.begin()->second);
+    port.waiting.erase(port.waiting.begin());
+    ++port.next;
+    Lane& lane = *packet->lane;
+    bool closed = false;
+    {
+      std::lock_guard lock(mutex_);
+      --lane.in_flight;
+      closed = lane.closed;
+    }
+    if (closed || stopping_) continue;
+    SerialOp* op = lane.target;
+    try {
+      SerialOp* measured = &group == groups_[0].get() ? deliver_ : op;
+      CpuScope cpu(measured->counters);
+      ++measured->counters.running;
+      for (ChunkPtr& chunk : packet->chunks) {
+        if (chunk->rows > 0 && !op->done() && !stopping_) op->accept(lane.target_port, chunk);
+        chunk.reset();
+      }
+      if (packet->last && !op->done() && !stopping_) op->end(lane.target_port);
+      --measured->counters.running;
+    } catch (const std::exception& e) {
+      fail_machine(e.what());
+    }
+    // Whoever wants nothing more stops what is above it.
+    std::lock_guard lock(mutex_);
+    while (op && op != deliver_) {
+      if (op->done()) close_above_locked(op);
+      auto below = below_.find(op);
+      op = below == below_.end() ? nullptr : below->second.first;
+    }
+  }
+  finish_task();
+}
+
+void Runner::Engine::finish_task() {
+  progress_.fetch_add(1, std::memory_order_relaxed);
+  std::lock_guard lock(mutex_);
+  --active_;
+  dispatch_locked();
+}
+
+void Runner::Engine::close_above_locked(SerialOp* op) {
+  for (const Input& input : inputs_[op]) {
+    SerialOp* above = input.op;
+    if (input.lane) {
+      if (input.lane->closed) continue;
+      input.lane->closed = true;
+      input.lane->queue.clear();
+      above = input.lane->feeder;
+    }
+    if (above) close_above_locked(above);
+  }
+}
+
+void Runner::Engine::rejected(const Node& node, const RunFailure& failure, const std::string& policy) {
+  {
+    std::lock_guard lock(mutex_);
+    ++errors_[{node.step, policy}];
+  }
+  if (options_.on_error) options_.on_error(failure, node, policy);
+}
+
+void Runner::Engine::fail(RunFailure failure) {
+  std::lock_guard lock(mutex_);
+  if (stopping_) return;
+  result_.failure = std::move(failure);
+  result_.end = RunResult::End::Failed;
+  stopping_ = true;
+}
+
+void Runner::Engine::fail_machine(const std::string& what) {
+  fail({{"B0900", "the run could not go on: " + what, {}}, {}});
+}
+
+void Runner::Engine::end_run(RunResult::End end) {
+  std::lock_guard lock(mutex_);
+  if (stopping_) return;
+  result_.end = end;
+  stopping_ = true;
+}
+
+void Runner::Engine::again(SerialOp& repeat, uint64_t pass) {
+  std::lock_guard lock(mutex_);
+  repeat_ = &repeat;
+  passes_[&repeat] = pass;
+}
+
+State Runner::Engine::state() const {
+  State out;
+  out.program = options_.program_fingerprint;
+  out.files = fmt::format("{:016x}", stream_hash(sources_->fingerprint()));
+  out.seed = plan_.seed;
+  out.epoch = deliver_->epoch();
+  out.records = deliver_->passed();
+  out.delivered = result_.records + (options_.resume ? options_.resume->delivered : 0);
+  out.rank = options_.rank;
+  out.world_size = options_.world_size;
+  return out;
+}
+
+std::string Runner::Engine::status() const {
+  std::string text;
+  for (size_t i = 0; i < plan_.nodes.size(); ++i) {
+    const PlanNode& node = plan_.nodes[i];
+    auto serial = serial_of_.find(&node);
+    const NodeCounters& counters = serial != serial_of_.end() ? serial->second->counters : *node_counters_[i];
+    text += fmt::format("{}: {} rows in, {} out, {} at work\n", node.label, counters.rows_in.load(), counters.rows_out.load(),
+                        counters.running.load());
+  }
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  if (lock)
+    for (const auto& lane : lanes_)
+      text += fmt::format("before {}: {} chunks wait, {} in flight{}\n", lane->first->label, lane->queue.size(),
+                          lane->in_flight, lane->exhausted ? ", no more to come" : "");
+  text += fmt::format("{} bytes in flight of {}{}\n", pool_.in_use(), options_.memory,
+                      in_sink_ ? "; waiting for the consumer" : "");
+  return text;
+}
+
+RunResult Runner::Engine::run() {
+  started_ = first_record_ = last_record_ = std::chrono::steady_clock::now();
+  Failure failure;
+  auto failed = [&](Failure f) {
+    result_.end = RunResult::End::Failed;
+    result_.failure = RunFailure{std::move(f), {}};
+    return std::move(result_);
+  };
+  if (!build(failure)) return failed(failure);
+  uint64_t first_ordinal = 0;
+  if (const State* resume = options_.resume) {
+    State now = state();
+    if (std::string problem = mismatch(*resume, now); !problem.empty()) return failed({"R0507", problem, {}});
+    epoch_ = resume->epoch;
+    first_ordinal = resume->records;
+  }
+  deliver_->skip_to(first_ordinal);
+  deliver_->begin({plan_.seed, epoch_, {}});
+  result_.base_rss = resident_bytes();
+  std::thread watchdog;
+  if (options_.stall_timeout > 0) watchdog = std::thread([this] { watch(); });
+  {
+    tbb::global_control limit(tbb::global_control::max_allowed_parallelism, static_cast<size_t>(options_.threads));
+    tbb::task_arena arena(options_.threads);
+    arena.execute([&] {
+      flow_ = std::make_unique<tbb::flow::graph>();
+      for (const auto& lane : lanes_) {
+        lane->node = std::make_unique<PacketNode>(*flow_, tbb::flow::unlimited, [this](const PacketPtr& packet) {
+          lane_body(packet);
+          return tbb::flow::continue_msg();
+        });
+      }
+      for (const auto& group : groups_) {
+        Group* raw = group.get();
+        group->node = std::make_unique<PacketNode>(*flow_, tbb::flow::serial, [this, raw](const PacketPtr& packet) {
+          group_body(*raw, packet);
+          return tbb::flow::continue_msg();
+        });
+      }
+      if (epoch_ >= options_.epochs || options_.take == 0u) {
+        stopping_ = true;
+      } else {
+        std::lock_guard lock(mutex_);
+        ++active_;
+        restart_locked(deliver_, {plan_.seed, epoch_, {}});
+        --active_;
+        dispatch_locked();
+      }
+      flow_->wait_for_all();
+    });
+  }
+  if (watchdog.joinable()) {
+    {
+      std::lock_guard lock(watch_mutex_);
+      finished_ = true;
+    }
+    watch_signal_.notify_all();
+    watchdog.join();
+  }
+  result_.startup_seconds = std::chrono::duration<double>(first_record_ - started_).count();
+  result_.steady_seconds = std::chrono::duration<double>(last_record_ - first_record_).count();
+  result_.peak_bytes = pool_.peak();
+  for (const auto& [key, count] : errors_) result_.errors.push_back({key.first, key.second, count});
+  for (size_t i = 0; i < plan_.nodes.size(); ++i) {
+    const PlanNode& node = plan_.nodes[i];
+    auto serial = serial_of_.find(&node);
+    const NodeCounters& counters = serial != serial_of_.end() ? serial->second->counters : *node_counters_[i];
+    result_.operators.push_back({node.label, node.steps_written, node.origins, counters.rows_in, counters.rows_out,
+                                 counters.bytes_out, static_cast<double>(counters.cpu_ns) * 1e-9,
+                                 static_cast<double>(counters.wait_ns) * 1e-9});
+  }
+  result_.state = state();
+  if (options_.on_state) options_.on_state(result_.state);
+  flow_.reset();
+  return std::move(result_);
+}
+
+// A thread of its own: no progress for too long is reported, and ends the run. A consumer that does not take is no stall.
+void Runner::Engine::watch() {
+  uint64_t seen = progress_;
+  auto since = std::chrono::steady_clock::now();
+  std::unique_lock lock(watch_mutex_);
+  while (!watch_signal_.wait_for(lock, std::chrono::milliseconds(50), [this] { return finished_; })) {
+    if (progress_ != seen || in_sink_) {
+      seen = progress_;
+      since = std::chrono::steady_clock::now();
+    } else if (seconds_since(since) > options_.stall_timeout) {
+      end_run(RunResult::End::Stalled);
+      if (options_.on_stall) options_.on_stall(status());
+      return;
+    }
+  }
+}
+
+// ---- the door ----------------------------------------------------------------------------------------------------
+
+Runner::Runner(const Plan& plan, RunOptions options, std::function<KernelCompiler*()> compiler, Sink& sink)
+    : engine_(std::make_unique<Engine>(plan, std::move(options), std::move(compiler), sink)) {}
+Runner::~Runner() = default;
+RunResult Runner::run() { return engine_->run(); }
+std::string Runner::status() const { return engine_->status(); }
+
+}  // namespace zephon

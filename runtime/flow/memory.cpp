@@ -1,0 +1,142 @@
+#include "runtime/flow/memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <new>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(address, size) ((void)0)
+#define ASAN_UNPOISON_MEMORY_REGION(address, size) ((void)0)
+#endif
+
+namespace zephon {
+namespace {
+
+constexpr size_t kAlignment = 64;
+constexpr size_t kSmallest = 256;
+constexpr size_t kHugePage = size_t{2} << 20;
+constexpr size_t kFirstBlock = size_t{16} << 10;
+constexpr size_t kLargestBlock = size_t{1} << 20;
+
+// Four classes for each doubling: at most a quarter of a buffer is not used.
+uint32_t size_class_of(size_t bytes) {
+  if (bytes <= kSmallest) return 0;
+  int power = std::bit_width(bytes - 1) - 1;  // 2^power < bytes <= 2^(power + 1)
+  size_t step = (size_t{1} << power) / 4;
+  size_t quarter = (bytes - (size_t{1} << power) + step - 1) / step;  // 1 .. 4
+  return static_cast<uint32_t>(static_cast<size_t>(power - 8) * 4 + quarter);
+}
+
+size_t class_bytes(uint32_t size_class) {
+  if (size_class == 0) return kSmallest;
+  uint32_t power = (size_class - 1) / 4 + 8;
+  size_t step = (size_t{1} << power) / 4;
+  return (size_t{1} << power) + step * ((size_class - 1) % 4 + 1);
+}
+
+}  // namespace
+
+BufferPool::~BufferPool() {
+  for (auto& blocks : free_)
+    for (BufferRef::Block* block : blocks) release_memory(block);
+}
+
+BufferRef BufferPool::take(size_t bytes) {
+  uint32_t size_class = size_class_of(bytes);
+  BufferRef::Block* block = nullptr;
+  std::vector<BufferRef::Block*> evicted;
+  {
+    std::lock_guard lock(mutex_);
+    if (size_class < free_.size() && !free_[size_class].empty()) {
+      block = free_[size_class].back();
+      free_[size_class].pop_back();
+      cached_ -= block->capacity;
+    } else {
+      // Free buffers of other sizes make room, the largest first, before the process grows.
+      size_t wanted = class_bytes(size_class);
+      for (size_t i = free_.size(); i-- > 0 && in_use() + cached_ + wanted > limit_;) {
+        while (!free_[i].empty() && in_use() + cached_ + wanted > limit_) {
+          evicted.push_back(free_[i].back());
+          free_[i].pop_back();
+          cached_ -= evicted.back()->capacity;
+        }
+      }
+    }
+  }
+  for (BufferRef::Block* old : evicted) release_memory(old);
+  if (!block) {
+    block = new BufferRef::Block;
+    block->pool = this;
+    block->size_class = size_class;
+    block->capacity = class_bytes(size_class);
+    // Large columns are walked from end to end by several threads: huge pages save most of the page faults and TLB misses.
+    bool huge = block->capacity >= 2 * kHugePage;
+    size_t alignment = huge ? kHugePage : kAlignment;
+    size_t size = (block->capacity + alignment - 1) / alignment * alignment;
+    block->data = static_cast<std::byte*>(std::aligned_alloc(alignment, size));
+    if (!block->data) {
+      delete block;
+      throw std::bad_alloc();
+    }
+    if (huge) madvise(block->data, size, MADV_HUGEPAGE);
+  }
+  ASAN_UNPOISON_MEMORY_REGION(block->data, block->capacity);
+  size_t now = in_use_.fetch_add(block->capacity, std::memory_order_relaxed) + block->capacity;
+  size_t peak = peak_.load(std::memory_order_relaxed);
+  while (now > peak && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
+  }
+  return BufferRef(block);
+}
+
+void BufferPool::give_back(BufferRef::Block* block) {
+  in_use_.fetch_sub(block->capacity, std::memory_order_relaxed);
+  ASAN_POISON_MEMORY_REGION(block->data, block->capacity);
+  {
+    std::lock_guard lock(mutex_);
+    if (in_use() + cached_ + block->capacity <= limit_) {
+      if (free_.size() <= block->size_class) free_.resize(block->size_class + 1);
+      free_[block->size_class].push_back(block);
+      cached_ += block->capacity;
+      return;
+    }
+  }
+  release_memory(block);
+}
+
+void BufferPool::release_memory(BufferRef::Block* block) {
+  ASAN_UNPOISON_MEMORY_REGION(block->data, block->capacity);
+  std::free(block->data);
+  delete block;
+}
+
+void* Arena::allocate(size_t bytes) {
+  size_t size = (std::max<size_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
+  if (static_cast<size_t>(end_ - next_) < size) {
+    size_t block = std::max(size, std::min(kLargestBlock, std::max(kFirstBlock, total_)));
+    blocks_.push_back(pool_->take(block));
+    next_ = blocks_.back().data();
+    end_ = next_ + blocks_.back().capacity();
+    total_ += blocks_.back().capacity();
+  }
+  void* out = next_;
+  next_ += size;
+  return out;
+}
+
+void Arena::reset() {
+  if (blocks_.empty()) return;
+  if (blocks_.size() > 1) {
+    blocks_.clear();
+    blocks_.push_back(pool_->take(total_));
+  }
+  next_ = blocks_.back().data();
+  end_ = next_ + blocks_.back().capacity();
+  total_ = blocks_.back().capacity();
+}
+
+}  // namespace zephon

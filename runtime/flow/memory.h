@@ -1,0 +1,104 @@
+#pragma once
+// Memory of what is in flight: pooled, byte-counted buffers, and arenas on top of them.
+//
+// Everything that a chunk holds comes from one BufferPool, so that "bytes in flight" is one number that the admission of
+// work can be decided by. A buffer goes back to the pool when its last user lets go; on the steady path nothing is
+// allocated from the system.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace zephon {
+
+class BufferPool;
+
+/// A buffer of the pool, or nothing. Copies share it; thread-safe like shared_ptr.
+class BufferRef {
+ public:
+  struct Block {
+    std::atomic<int32_t> refs{0};
+    BufferPool* pool = nullptr;
+    std::byte* data = nullptr;  ///< 64-byte aligned
+    size_t capacity = 0;        ///< bytes, that of the size class
+    uint32_t size_class = 0;
+  };
+
+  BufferRef() = default;
+  explicit BufferRef(Block* block) : block_(block) { add(); }
+  BufferRef(const BufferRef& other) : block_(other.block_) { add(); }
+  BufferRef(BufferRef&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
+  BufferRef& operator=(BufferRef other) noexcept {
+    std::swap(block_, other.block_);
+    return *this;
+  }
+  ~BufferRef() { drop(); }
+
+  std::byte* data() const { return block_ ? block_->data : nullptr; }
+  size_t capacity() const { return block_ ? block_->capacity : 0; }
+  explicit operator bool() const { return block_ != nullptr; }
+  /// True where nobody else holds it: it may be written in place.
+  bool unique() const { return block_ && block_->refs.load(std::memory_order_acquire) == 1; }
+
+ private:
+  void add() {
+    if (block_) block_->refs.fetch_add(1, std::memory_order_relaxed);
+  }
+  void drop();
+  Block* block_ = nullptr;
+};
+
+/// Thread-safe. Buffers must not outlive their pool.
+class BufferPool {
+ public:
+  /// `limit`: bytes; free buffers are kept for reuse only while they and those in use stay within it.
+  explicit BufferPool(size_t limit) : limit_(limit) {}
+  ~BufferPool();
+  BufferPool(const BufferPool&) = delete;
+  BufferPool& operator=(const BufferPool&) = delete;
+
+  /// A buffer of at least `bytes` bytes, content undefined. Throws std::bad_alloc.
+  BufferRef take(size_t bytes);
+  size_t in_use() const { return in_use_.load(std::memory_order_relaxed); }
+  size_t peak() const { return peak_.load(std::memory_order_relaxed); }
+
+ private:
+  friend class BufferRef;
+  void give_back(BufferRef::Block* block);
+  void release_memory(BufferRef::Block* block);
+
+  std::mutex mutex_;
+  std::vector<std::vector<BufferRef::Block*>> free_;  ///< by size class
+  size_t limit_;
+  size_t cached_ = 0;  ///< bytes in free_
+  std::atomic<size_t> in_use_{0}, peak_{0};
+};
+
+inline void BufferRef::drop() {
+  if (block_ && block_->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) block_->pool->give_back(block_);
+}
+
+/// Bump allocation for values whose size is known late. One thread at a time; what it gave lives until reset or destruction.
+class Arena {
+ public:
+  explicit Arena(BufferPool& pool) : pool_(&pool) {}
+  /// 64-byte aligned, content undefined; never null (also for 0 bytes).
+  void* allocate(size_t bytes);
+  /// Forgets everything; keeps one block that would have held it all.
+  void reset();
+  bool empty() const { return blocks_.empty(); }
+  /// Shaped for NativeCall::allocate; `context` is an Arena.
+  static void* allocate_from(void* context, size_t bytes) { return static_cast<Arena*>(context)->allocate(bytes); }
+
+ private:
+  BufferPool* pool_;
+  std::vector<BufferRef> blocks_;
+  std::byte* next_ = nullptr;
+  std::byte* end_ = nullptr;
+  size_t total_ = 0;
+};
+
+}  // namespace zephon

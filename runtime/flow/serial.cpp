@@ -1,0 +1,592 @@
+#include "runtime/flow/serial.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "graph/op_def.h"
+
+namespace zephon {
+namespace {
+
+constexpr size_t kFlushRows = 16384;
+
+struct Place {
+  ChunkPtr chunk;
+  int64_t row = 0;  // unused for batches
+};
+
+// Rows on their way out, made into chunks: whole chunks and slices of them are passed on as they are.
+class Gatherer {
+ public:
+  void add(Place place) { rows_.push_back(std::move(place)); }
+  size_t size() const { return rows_.size(); }
+  ChunkPtr take(BufferPool& pool) {
+    places_.clear();
+    for (const Place& place : rows_) places_.push_back({&place.chunk, place.row});
+    ChunkPtr out = gather(pool, places_);
+    rows_.clear();
+    return out;
+  }
+
+ private:
+  std::vector<Place> rows_;
+  std::vector<RowPlace> places_;
+};
+
+/// Where the chunks of several inputs wait until their rows are wanted.
+class Ports {
+ public:
+  explicit Ports(size_t count) : ports_(count), sizes_(std::make_unique<std::atomic<size_t>[]>(count)) { clear(); }
+  void clear() {
+    for (size_t i = 0; i < ports_.size(); ++i) {
+      ports_[i] = {};
+      sizes_[i] = 0;
+    }
+  }
+  void accept(int port, const ChunkPtr& chunk) {
+    if (chunk->rows == 0) return;
+    at(port).chunks.push_back(chunk);
+    sizes_[static_cast<size_t>(port)] = at(port).chunks.size();
+  }
+  void end(int port) { at(port).ended = true; }
+  bool empty(int port) const { return ports_[static_cast<size_t>(port)].chunks.empty(); }
+  bool ended(int port) const { return ports_[static_cast<size_t>(port)].ended; }
+  const ChunkPtr& front(int port) { return at(port).chunks.front(); }
+  int64_t row(int port) { return at(port).row; }
+  /// Takes the next row, or the whole chunk.
+  void advance(int port, bool whole) {
+    Port& p = at(port);
+    if (!whole && ++p.row < p.chunks.front()->rows) return;
+    p.row = 0;
+    p.chunks.pop_front();
+    sizes_[static_cast<size_t>(port)] = p.chunks.size();
+  }
+  size_t backlog(int port) const { return sizes_[static_cast<size_t>(port)].load(std::memory_order_relaxed); }
+  int count() const { return static_cast<int>(ports_.size()); }
+
+ private:
+  struct Port {
+    std::deque<ChunkPtr> chunks;
+    int64_t row = 0;
+    bool ended = false;
+  };
+  Port& at(int port) { return ports_[static_cast<size_t>(port)]; }
+  std::vector<Port> ports_;
+  std::unique_ptr<std::atomic<size_t>[]> sizes_;
+};
+
+// Runs a RowOp. Only operators that reorder hold rows back; what others do not emit is dropped.
+class RowOpNode final : public SerialOp, private RowSink {
+ public:
+  RowOpNode(const Plan& plan, const PlanNode& node, const std::vector<std::string>& columns, BufferPool& pool,
+            SerialEvents& events)
+      : SerialOp(node, pool),
+        graph_node_(plan.graph.node(node.node)),
+        events_(events),
+        ports_(node.inputs.size()),
+        ordinals_(node.inputs.size()),
+        holds_(graph_node_.op->cls == OpClass::Reorder),
+        policy_(graph_node_.op->cls == OpClass::Policy),
+        adds_valid_(output_columns(plan, node, columns).size() > columns.size()) {
+    for (const std::string& name : node.guarded) {
+      auto at = std::find(columns.begin(), columns.end(), name);
+      if (at == columns.end()) continue;
+      const Field* field = graph_node_.type.find(name);
+      guarded_.push_back({static_cast<int32_t>(at - columns.begin()), field && field->type.has_static_shape()});
+    }
+  }
+
+  void begin(const EpochContext& context) override {
+    op_ = graph_node_.op->kernel.row_op(graph_node_, context);
+    ports_.clear();
+    std::fill(ordinals_.begin(), ordinals_.end(), 0);
+    held_.clear();
+    free_.clear();
+    finished_ = false;
+    rejected_ = 0;
+  }
+  void start() override { process(); }
+  void accept(int port, const ChunkPtr& chunk) override {
+    if (finished_) return;
+    NodeCounters::add(counters.rows_in, node_.on_batches ? 1 : chunk->rows);
+    ports_.accept(port, chunk);
+    process();
+  }
+  void end(int port) override {
+    ports_.end(port);
+    process();
+  }
+  bool done() const override { return finished_ || op_->done(); }
+  int wanted() const override { return op_->wanted_input(); }
+  size_t backlog(int port) const override { return ports_.backlog(port); }
+
+ private:
+  void process() {
+    while (!finished_ && !op_->done()) {
+      int port = op_->wanted_input();
+      if (!ports_.empty(port)) {
+        take_row(port);
+      } else if (ports_.ended(port)) {
+        op_->end_of_input(port, *this);
+        if (ports_.count() == 1) {
+          flush();
+          finish();
+          return;
+        }
+        if (!op_->done() && op_->wanted_input() == port) break;  // nothing more will come from anywhere
+      } else {
+        break;
+      }
+    }
+    flush();
+    if (!finished_ && op_->done()) finish();
+  }
+
+  void take_row(int port) {
+    current_ = {ports_.front(port), ports_.row(port)};
+    ports_.advance(port, node_.on_batches);
+    const Chunk& chunk = *current_.chunk;
+    bool failed_row = node_.on_batches ? is_failed_row(chunk) : !chunk.issues.empty() && chunk.row_failed(current_.row);
+    if (failed_row && !policy_) {
+      emit_place(std::move(current_));
+      return;
+    }
+    Row row;
+    row.ordinal = ordinals_[static_cast<size_t>(port)]++;
+    row.input = port;
+    row.failed = policy_ && find_failure() != nullptr;
+    if (holds_) {
+      if (free_.empty()) {
+        row.handle = held_.size();
+        held_.push_back(std::move(current_));
+      } else {
+        row.handle = free_.back();
+        free_.pop_back();
+        held_[row.handle] = std::move(current_);
+      }
+    }
+    op_->push(row, *this);
+  }
+
+  const Value* find_failure() const {
+    const Chunk& chunk = *current_.chunk;
+    if (chunk.issues.empty()) return nullptr;
+    if (const Issue* issue = chunk.issue(current_.row, Issue::kFailedRow)) return issue->value.get();
+    for (const Guarded& guarded : guarded_)
+      if (const Issue* issue = chunk.issue(current_.row, guarded.column)) return issue->value.get();
+    return nullptr;
+  }
+
+  void emit(Row row) override {
+    Place place;
+    if (holds_) {
+      place = std::move(held_[row.handle]);
+      free_.push_back(row.handle);
+    } else {
+      place = current_;
+      if (policy_ && row.failed && !place.chunk->row_failed(place.row)) {  // on_error(fail): its turn has come
+        auto failed = std::make_shared<Chunk>(*slice(place.chunk, place.row, 1));
+        failed->issues.insert(failed->issues.begin(), {0, Issue::kFailedRow, std::make_shared<Value>(Value::failed(*find_failure()->failure()))});
+        place = {failed, 0};
+      }
+    }
+    emit_place(std::move(place));
+  }
+  void append_identity(uint64_t word) override { word_ = word; }
+  void reject(Row, const std::string& policy) override {
+    RunFailure failure{*find_failure()->failure(), current_.chunk->id(current_.row)};
+    if (policy != "limit") {
+      events_.rejected(graph_node_, failure, policy);
+      ++rejected_;
+      return;
+    }
+    failure.failure.message =
+        fmt::format("{} samples failed, and max_errors is {}; the last: {}", rejected_ + 1,
+                    graph_node_.attrs.integer("max_errors"), failure.failure.message);
+    failure.failure.code = "R0411";
+    flush();
+    auto failed = std::make_shared<Chunk>(*slice(current_.chunk, current_.row, 1));
+    failed->issues = {{0, Issue::kFailedRow, std::make_shared<Value>(Value::failed(failure.failure))}};
+    emit_place({failed, 0});
+  }
+  void mask(Row) override {
+    events_.rejected(graph_node_, {*find_failure()->failure(), current_.chunk->id(current_.row)}, "mask");
+    ++rejected_;
+    // Failed values of static shape are zeros already; only the marks go.
+    auto masked = std::make_shared<Chunk>(*slice(current_.chunk, current_.row, 1));
+    std::erase_if(masked->issues, [&](const Issue& issue) {
+      if (issue.column == Issue::kFailedRow) return true;
+      return std::any_of(guarded_.begin(), guarded_.end(),
+                         [&](const Guarded& g) { return g.column == issue.column && g.is_static; });
+    });
+    masked_ = true;
+    emit_place({masked, 0});
+  }
+
+  void emit_place(Place place) {
+    if (node_.on_batches) {
+      if (word_) place.chunk = zephon::append_identity(pool_, place.chunk, std::span(&*word_, 1));
+      word_.reset();
+      push(std::move(place.chunk));
+      return;
+    }
+    if (word_) {
+      words_.resize(pending_.size());
+      words_.push_back(*word_);
+      word_.reset();
+    }
+    if (adds_valid_) valid_.push_back(!masked_);
+    masked_ = false;
+    pending_.add(std::move(place));
+    if (pending_.size() >= kFlushRows) flush();
+  }
+
+  void flush() {
+    if (pending_.size() == 0) return;
+    ChunkPtr chunk = pending_.take(pool_);
+    if (!words_.empty()) {
+      words_.resize(static_cast<size_t>(chunk->rows));
+      chunk = zephon::append_identity(pool_, chunk, words_);
+      words_.clear();
+    }
+    if (adds_valid_) {
+      auto with = std::make_shared<Chunk>(*chunk);
+      TensorRef shape;
+      shape.elem = Elem::Bool;
+      with->columns.push_back(make_fixed_column(pool_, shape, chunk->rows));
+      std::copy(valid_.begin(), valid_.end(), reinterpret_cast<uint8_t*>(with->columns.back().data));
+      valid_.clear();
+      chunk = with;
+    }
+    push(std::move(chunk));
+  }
+  void finish() {
+    finished_ = true;
+    ports_.clear();
+    held_.clear();
+    out->end();
+  }
+
+  struct Guarded {
+    int32_t column;
+    bool is_static;
+  };
+  const Node& graph_node_;
+  SerialEvents& events_;
+  std::unique_ptr<RowOp> op_;
+  Ports ports_;
+  std::vector<uint64_t> ordinals_;
+  std::vector<Guarded> guarded_;
+  bool holds_, policy_, adds_valid_;
+  bool finished_ = false, masked_ = false;
+  Place current_;
+  std::vector<Place> held_;
+  std::vector<uint64_t> free_;
+  Gatherer pending_;
+  std::optional<uint64_t> word_;
+  std::vector<uint64_t> words_;
+  std::vector<uint8_t> valid_;
+  uint64_t rejected_ = 0;
+};
+
+class BatchNode final : public SerialOp {
+ public:
+  BatchNode(const Plan& plan, const PlanNode& node, const std::vector<std::string>& columns, BufferPool& pool)
+      : SerialOp(node, pool), graph_node_(plan.graph.node(node.node)), columns_(columns) {
+    size_ = graph_node_.attrs.integer("batch_size");
+    drop_remainder_ = graph_node_.attrs.flag("drop_remainder");
+  }
+  void begin(const EpochContext&) override { clear(); }
+  void accept(int, const ChunkPtr& chunk) override {
+    NodeCounters::add(counters.rows_in, chunk->rows);
+    int64_t row = 0;
+    while (row < chunk->rows) {
+      int64_t end = std::min(chunk->rows, row + size_ - count_);
+      // A failed row passes: it is no arrival.
+      if (!chunk->issues.empty()) {
+        for (const Issue& issue : chunk->issues) {
+          if (issue.column != Issue::kFailedRow || issue.row < row) continue;
+          end = std::min(end, issue.row);
+          break;
+        }
+        if (end == row && chunk->row_failed(row)) {
+          out->push(slice(chunk, row, 1));
+          ++row;
+          continue;
+        }
+      }
+      parts_.push_back(slice(chunk, row, end - row));
+      count_ += end - row;
+      row = end;
+      if (count_ == size_) emit();
+    }
+  }
+  void end(int) override {
+    if (count_ > 0 && !drop_remainder_) emit();
+    clear();
+    out->end();
+  }
+
+ private:
+  void clear() {
+    parts_.clear();
+    count_ = 0;
+  }
+  void emit() {
+    ChunkPtr batch = parts_[0];
+    if (parts_.size() > 1) {
+      places_.clear();
+      for (const ChunkPtr& part : parts_)
+        for (int64_t row = 0; row < part->rows; ++row) places_.push_back({&part, row});
+      batch = gather(pool_, places_);
+    }
+    clear();
+    NodeCounters::add(counters.rows_out, 1);
+    out->push(check_shapes(std::move(batch)));
+  }
+  // The first member fixes the shape of each field; one that deviates fails.
+  ChunkPtr check_shapes(ChunkPtr batch) const {
+    std::vector<Issue> found;
+    for (size_t c = 0; c < batch->columns.size(); ++c) {
+      const Column& column = batch->columns[c];
+      if (column.fixed() || batch->rows < 2) continue;
+      auto index = static_cast<int32_t>(c);
+      std::vector<int64_t> first, own;
+      if (!shape_of(*batch, index, 0, first)) continue;
+      for (int64_t row = 1; row < batch->rows; ++row) {
+        if (!shape_of(*batch, index, row, own) || own == first) continue;
+        found.push_back({row, index,
+                         std::make_shared<Value>(Value::failed(
+                             {"R0410",
+                              fmt::format("`{}` has shape [{}], but [{}] in the first sample of its batch, {}", columns_[c],
+                                          fmt::join(own, ", "), fmt::join(first, ", "), to_string(batch->id(0))),
+                              graph_node_.origin}))});
+      }
+    }
+    if (found.empty()) return batch;
+    auto out_batch = std::make_shared<Chunk>(*batch);
+    for (const Issue& issue : found) {
+      std::erase_if(out_batch->issues, [&](const Issue& old) { return old.row == issue.row && old.column == issue.column; });
+      out_batch->issues.push_back(issue);
+    }
+    std::sort(out_batch->issues.begin(), out_batch->issues.end(), [](const Issue& a, const Issue& b) {
+      return std::pair(a.row, a.column) < std::pair(b.row, b.column);
+    });
+    return out_batch;
+  }
+  static bool shape_of(const Chunk& batch, int32_t column, int64_t row, std::vector<int64_t>& shape) {
+    if (const Issue* issue = batch.issue(row, column)) {
+      if (issue->value->whole_failed()) return false;
+      shape = issue->value->shape();
+      return true;
+    }
+    const TensorRef& ref = batch.columns[static_cast<size_t>(column)].refs[row];
+    shape.assign(ref.shape, ref.shape + ref.rank);
+    return true;
+  }
+
+  const Node& graph_node_;
+  std::vector<std::string> columns_;
+  int64_t size_ = 1, count_ = 0;
+  bool drop_remainder_ = false;
+  std::vector<ChunkPtr> parts_;
+  std::vector<RowPlace> places_;
+};
+
+class UnbatchNode final : public SerialOp {
+ public:
+  using SerialOp::SerialOp;
+  void begin(const EpochContext&) override {}
+  void accept(int, const ChunkPtr& chunk) override {
+    NodeCounters::add(counters.rows_in, 1);
+    if (is_failed_row(*chunk)) {
+      out->push(chunk);
+      return;
+    }
+    std::vector<uint64_t> numbers;
+    for (int64_t row = 0; row < chunk->rows; ++row) numbers.push_back(static_cast<uint64_t>(row));
+    NodeCounters::add(counters.rows_out, chunk->rows);
+    out->push(append_identity(pool_, chunk, numbers));
+  }
+  void end(int) override { out->end(); }
+};
+
+class RepeatNode final : public SerialOp {
+ public:
+  /// The pass stands in the identities already: sources emit it.
+  RepeatNode(const Plan& plan, const PlanNode& node, BufferPool& pool, SerialEvents& events)
+      : SerialOp(node, pool), events_(events) {
+    const Attrs& attrs = plan.graph.node(node.node).attrs;
+    if (attrs.has("count") && attrs.integer("count") >= 0) passes_ = static_cast<uint64_t>(attrs.integer("count"));
+  }
+  void begin(const EpochContext&) override {
+    pass_ = 0;
+    rows_ = 0;
+    finished_ = false;
+  }
+  void start() override {
+    if (passes_ > 0) return;
+    finished_ = true;
+    out->end();
+  }
+  bool done() const override { return finished_; }
+  void accept(int, const ChunkPtr& chunk) override {
+    if (done() || chunk->rows == 0) return;
+    NodeCounters::add(counters.rows_in, chunk->rows);
+    rows_ += chunk->rows;
+    push(chunk);
+  }
+  void end(int) override {
+    if (finished_) return;
+    // A pass without a row: so are the others, and an endless repeat must end.
+    if (rows_ == 0 || pass_ + 1 >= passes_) {
+      finished_ = true;
+      out->end();
+      return;
+    }
+    ++pass_;
+    rows_ = 0;
+    events_.again(*this, pass_);
+  }
+
+ private:
+  SerialEvents& events_;
+  uint64_t passes_ = UINT64_MAX, pass_ = 0;
+  int64_t rows_ = 0;
+  bool finished_ = false;
+};
+
+class OrderedNode final : public SerialOp {
+ public:
+  OrderedNode(const PlanNode& node, BufferPool& pool) : SerialOp(node, pool), ports_(node.inputs.size()) {}
+  void begin(const EpochContext&) override {
+    ports_.clear();
+    finished_ = false;
+  }
+  void accept(int port, const ChunkPtr& chunk) override {
+    NodeCounters::add(counters.rows_in, chunk->rows);
+    ports_.accept(port, chunk);
+    process();
+  }
+  void end(int port) override {
+    ports_.end(port);
+    process();
+  }
+  int wanted() const override {
+    for (int port = 0; port < ports_.count(); ++port)
+      if (ports_.empty(port) && !ports_.ended(port)) return port;
+    return 0;
+  }
+  size_t backlog(int port) const override { return ports_.backlog(port); }
+
+ private:
+  void process() {
+    for (;;) {
+      int least = -1;
+      uint64_t least_order = 0;
+      bool waits = false;
+      for (int port = 0; port < ports_.count(); ++port) {
+        if (ports_.empty(port)) {
+          waits |= !ports_.ended(port);
+          continue;
+        }
+        uint64_t order = ports_.front(port)->order[static_cast<size_t>(ports_.row(port))];
+        if (least >= 0 && order >= least_order) continue;
+        least = port;
+        least_order = order;
+      }
+      if (waits || least < 0) {
+        if (pending_.size() > 0) push(pending_.take(pool_));
+        if (!waits && !finished_) {
+          finished_ = true;
+          out->end();
+        }
+        return;
+      }
+      pending_.add({ports_.front(least), ports_.row(least)});
+      ports_.advance(least, false);
+      if (pending_.size() >= kFlushRows) push(pending_.take(pool_));
+    }
+  }
+  Ports ports_;
+  Gatherer pending_;
+  bool finished_ = false;
+};
+
+class RegroupNode final : public SerialOp {
+ public:
+  RegroupNode(const PlanNode& node, int64_t rows, BufferPool& pool) : SerialOp(node, pool), size_(rows) {}
+  void begin(const EpochContext&) override { clear(); }
+  void accept(int, const ChunkPtr& chunk) override {
+    int64_t row = 0;
+    while (row < chunk->rows) {
+      int64_t end = std::min(chunk->rows, row + size_ - good_);
+      int64_t good = end - row;
+      if (!chunk->issues.empty()) {
+        good = 0;
+        for (end = row; end < chunk->rows && good < size_ - good_; ++end) good += !chunk->row_failed(end);
+      }
+      parts_.push_back(slice(chunk, row, end - row));
+      good_ += good;
+      row = end;
+      if (good_ == size_) emit();
+    }
+  }
+  void end(int) override {
+    emit();
+    out->end();
+  }
+
+ private:
+  void clear() {
+    parts_.clear();
+    good_ = 0;
+  }
+  void emit() {
+    if (parts_.empty()) return;
+    ChunkPtr chunk = parts_[0];
+    if (parts_.size() > 1) {
+      std::vector<RowPlace> places;
+      for (const ChunkPtr& part : parts_)
+        for (int64_t row = 0; row < part->rows; ++row) places.push_back({&part, row});
+      chunk = gather(pool_, places);
+    }
+    clear();
+    out->push(std::move(chunk));
+  }
+  int64_t size_, good_ = 0;
+  std::vector<ChunkPtr> parts_;
+};
+
+}  // namespace
+
+std::unique_ptr<SerialOp> make_serial_op(const Plan& plan, const PlanNode& node, const std::vector<std::string>& columns,
+                                         BufferPool& pool, SerialEvents& events) {
+  switch (node.kind) {
+    case PlanNode::Kind::Batch: return std::make_unique<BatchNode>(plan, node, columns, pool);
+    case PlanNode::Kind::Unbatch: return std::make_unique<UnbatchNode>(node, pool);
+    case PlanNode::Kind::Repeat: return std::make_unique<RepeatNode>(plan, node, pool, events);
+    case PlanNode::Kind::Ordered: return std::make_unique<OrderedNode>(node, pool);
+    default: return std::make_unique<RowOpNode>(plan, node, columns, pool, events);
+  }
+}
+
+std::unique_ptr<SerialOp> make_regroup(const PlanNode& node, int64_t rows, BufferPool& pool) {
+  return std::make_unique<RegroupNode>(node, rows, pool);
+}
+
+std::vector<std::string> output_columns(const Plan& plan, const PlanNode& node, const std::vector<std::string>& columns) {
+  std::vector<std::string> out = columns;
+  if (node.kind != PlanNode::Kind::Serial) return out;
+  // A policy that masks adds a field of its own.
+  const Node& graph_node = plan.graph.node(node.node);
+  if (graph_node.op->cls != OpClass::Policy || graph_node.inputs.empty()) return out;
+  const StreamType& before = plan.graph.node(graph_node.inputs[0]).type;
+  for (const Field& field : graph_node.type.fields)
+    if (!before.find(field.name) && std::find(out.begin(), out.end(), field.name) == out.end()) out.push_back(field.name);
+  return out;
+}
+
+}  // namespace zephon

@@ -1,0 +1,82 @@
+#pragma once
+// Operators that see rows (or batches) one after the other, in order. They are called by one thread at a time.
+//
+// What flows between them are chunks of rows or, below Batch, one chunk per batch. A FAILED ROW (graph/plan.h) among batches is a chunk of
+// one row; a batch never contains one.
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/evaluator.h"
+#include "graph/plan.h"
+#include "runtime/flow/chunk.h"
+#include "runtime/flow/counters.h"
+
+namespace zephon {
+
+/// Where a serial operator's output goes.
+class Outlet {
+ public:
+  virtual ~Outlet() = default;
+  virtual void push(ChunkPtr chunk) = 0;
+  virtual void end() = 0;
+};
+
+/// What serial operators tell the run.
+class SerialEvents {
+ public:
+  virtual ~SerialEvents() = default;
+  virtual void rejected(const Node& node, const RunFailure& failure, const std::string& policy) = 0;
+  virtual void fail(RunFailure failure) = 0;
+  /// The Repeat node wants everything above it to run again, as pass `pass`.
+  virtual void again(class SerialOp& repeat, uint64_t pass) = 0;
+};
+
+class SerialOp {
+ public:
+  SerialOp(const PlanNode& node, BufferPool& pool) : node_(node), pool_(pool) {}
+  virtual ~SerialOp() = default;
+
+  /// Forgets everything; a pass begins.
+  virtual void begin(const EpochContext& context) = 0;
+  /// Called once everything below has begun: ends at once where nothing is wanted.
+  virtual void start() {}
+  virtual void accept(int port, const ChunkPtr& chunk) = 0;
+  virtual void end(int port) = 0;
+  /// Wants nothing more: what comes is dropped.
+  virtual bool done() const { return false; }
+  virtual int wanted() const { return 0; }
+  /// Chunks that wait for their turn at this port. From any thread.
+  virtual size_t backlog(int) const { return 0; }
+
+  const PlanNode& plan_node() const { return node_; }
+  NodeCounters counters;
+  Outlet* out = nullptr;
+
+ protected:
+  void push(ChunkPtr chunk) {
+    NodeCounters::add(counters.rows_out, node_.on_batches ? 1 : chunk->rows);
+    out->push(std::move(chunk));
+  }
+
+  const PlanNode& node_;
+  BufferPool& pool_;
+};
+
+inline bool is_failed_row(const Chunk& chunk) { return chunk.rows == 1 && chunk.row_failed(0); }
+
+/// The operator that a Serial, Repeat, Ordered, Batch or Unbatch node runs. `columns`: those that come to it.
+std::unique_ptr<SerialOp> make_serial_op(const Plan& plan, const PlanNode& node, const std::vector<std::string>& columns,
+                                         BufferPool& pool, SerialEvents& events);
+/// Columns that leave it.
+std::vector<std::string> output_columns(const Plan& plan, const PlanNode& node, const std::vector<std::string>& columns);
+
+/// Cuts rows into chunks of `rows` that have not failed: before a stage whose output columns are to be batches.
+std::unique_ptr<SerialOp> make_regroup(const PlanNode& node, int64_t rows, BufferPool& pool);
+
+}  // namespace zephon

@@ -1,0 +1,106 @@
+#include "runtime/flow/state.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <map>
+
+namespace zephon {
+namespace {
+
+constexpr uint64_t kVersion = 1;
+
+}  // namespace
+
+std::string mismatch(const State& from, const State& now) {
+  if (from.program != now.program) return "the state was saved by another program, or with other parameters";
+  if (from.files != now.files) return "the files have changed since the state was saved";
+  if (from.seed != now.seed) return fmt::format("the state was saved with seed {}, not {}", from.seed, now.seed);
+  if (from.world_size != now.world_size || from.rank != now.rank)
+    return fmt::format("the state is that of rank {} of {}, not of rank {} of {}", from.rank, from.world_size, now.rank,
+                       now.world_size);
+  return {};
+}
+
+std::string to_json(const State& s) {
+  return fmt::format(
+      "{{\"zephon_state\": {}, \"program\": \"{}\", \"files\": \"{}\", \"seed\": {}, \"epoch\": {}, \"records\": {}, "
+      "\"delivered\": {}, \"world_size\": {}, \"rank\": {}}}\n",
+      kVersion, s.program, s.files, s.seed, s.epoch, s.records, s.delivered, s.world_size, s.rank);
+}
+
+std::optional<State> parse_state(const std::string& text, std::string& error) {
+  // Flat: one object of numbers and of strings without escapes.
+  std::map<std::string, std::string> values;
+  size_t at = 0;
+  auto space = [&] {
+    while (at < text.size() && std::string_view(" \t\r\n").find(text[at]) != std::string_view::npos) ++at;
+  };
+  auto take = [&](char c) {
+    space();
+    return at < text.size() && text[at] == c && ++at;
+  };
+  auto quoted = [&](std::string& out) {
+    if (!take('"')) return false;
+    size_t end = text.find('"', at);
+    if (end == std::string::npos) return false;
+    out = text.substr(at, end - at);
+    at = end + 1;
+    return out.find('\\') == std::string::npos;
+  };
+  auto parse = [&] {
+    if (!take('{')) return false;
+    do {
+      std::string key, value;
+      if (!quoted(key) || !take(':')) return false;
+      space();
+      if (at < text.size() && text[at] == '"') {
+        if (!quoted(value)) return false;
+      } else {
+        while (at < text.size() && text[at] >= '0' && text[at] <= '9') value += text[at++];
+        if (value.empty()) return false;
+      }
+      if (!values.emplace(key, value).second) return false;
+    } while (take(','));
+    if (!take('}')) return false;
+    space();
+    return at == text.size();
+  };
+  if (!parse()) {
+    error = "this is not a state that `--save-state` wrote";
+    return std::nullopt;
+  }
+  bool complete = true;
+  auto number = [&](const char* key) {
+    uint64_t out = 0;
+    auto found = values.find(key);
+    if (found == values.end()) {
+      complete = false;
+      return out;
+    }
+    const std::string& v = found->second;
+    auto [end, code] = std::from_chars(v.data(), v.data() + v.size(), out);
+    complete = complete && code == std::errc() && end == v.data() + v.size();
+    return out;
+  };
+  if (number("zephon_state") != kVersion) {
+    error = "the state was written by another version of zephonc";
+    return std::nullopt;
+  }
+  State s;
+  s.program = values["program"];
+  s.files = values["files"];
+  s.seed = number("seed");
+  s.epoch = number("epoch");
+  s.records = number("records");
+  s.delivered = number("delivered");
+  s.world_size = number("world_size");
+  s.rank = number("rank");
+  if (!complete) {
+    error = "the state is incomplete";
+    return std::nullopt;
+  }
+  return s;
+}
+
+}  // namespace zephon
