@@ -1,13 +1,15 @@
 // Plan -> TBB flow graph.
 //
-// The plan falls into LANES and GROUPS. A lane is what may run in parallel: the reading of a source, if it begins with one, and the
-// Compute nodes that follow. A group is a set of serial operators with no Compute node between them; one TBB node of
-// concurrency 1 runs it, and puts what its lanes send back into order. Lanes and groups alternate down to Deliver.
+// The plan falls into LANES and GROUPS. A lane is what may run in parallel: the reading of a source, if it begins with
+// one, and the Compute nodes that follow. A group is a set of serial operators with no Compute node between them; one
+// TBB node of concurrency 1 runs it, and puts what its lanes send back into order. Lanes and groups alternate down to
+// Deliver.
 //
-// TBB nodes are fed by dispatch() and not by edges from a limiter: a chunk enters a lane when its bytes fit the budget, lanes nearest to
-// the end first. If nothing is going on any more and still nothing fits, the chunk that Deliver is waiting for enters all the same: so
-// the oldest may always finish, whatever the budget. Tokens are the bytes that the pool has given out plus what chunks under
-// way are expected to take; both are counted where memory is, so a dropped row or a failure cannot lose one.
+// TBB nodes are fed by dispatch() and not by edges from a limiter: a chunk enters a lane when its bytes fit the budget,
+// lanes nearest to the end first. If nothing is going on any more and still nothing fits, the chunk that Deliver is
+// waiting for enters all the same: so the oldest may always finish, whatever the budget. Tokens are the bytes that the
+// pool has given out plus what chunks under way are expected to take; both are counted where memory is, so a dropped
+// row or a failure cannot lose one.
 //
 // Failures are rows like any other until Deliver. A body never throws: what its work throws becomes the end of the run.
 
@@ -34,8 +36,8 @@ namespace zephon {
 namespace {
 
 constexpr int64_t kLightChunkRows = 16384;
-constexpr double kChunkNs = 2e6;    // chunks of a source are cut to take about this long
-constexpr double kBundleNs = 2e5;   // small chunks travel together until they are worth a task
+constexpr double kChunkNs = 2e6;   // chunks of a source are cut to take about this long
+constexpr double kBundleNs = 2e5;  // small chunks travel together until they are worth a task
 
 size_t resident_bytes() {
   std::ifstream statm("/proc/self/statm");
@@ -52,11 +54,11 @@ struct Lane;
 
 struct Packet {
   Lane* lane = nullptr;
-  uint64_t sequence = 0;               // in its lane
+  uint64_t sequence = 0;  // in its lane
   std::vector<ChunkPtr> chunks;
-  uint64_t begin = 0, end = 0;         // source: indices to read
+  uint64_t begin = 0, end = 0;  // source: indices to read
   bool last = false;
-  size_t reserved = 0;                 // bytes
+  size_t reserved = 0;  // bytes
   int64_t ready_ns = 0;
 };
 using PacketPtr = std::shared_ptr<Packet>;
@@ -72,11 +74,11 @@ struct Lane final : Outlet {
   std::vector<NodeCounters*> stage_counters;
   const PlanNode* first = nullptr;
   std::unique_ptr<PacketNode> node;
-  Group* group = nullptr;              // where its packets go, and there to
+  Group* group = nullptr;  // where its packets go, and there to
   SerialOp* target = nullptr;
   int target_port = 0;
-  SerialOp* feeder = nullptr;          // the serial operator that fills the queue
-  bool skips = false;                  // its chunks are batches to be: those not wanted need not be computed
+  SerialOp* feeder = nullptr;  // the serial operator that fills the queue
+  bool skips = false;          // its chunks are batches to be: those not wanted need not be computed
 
   std::deque<ChunkPtr> queue;
   bool queue_ended = false;
@@ -84,16 +86,14 @@ struct Lane final : Outlet {
   int64_t chunk_rows = 1;
   uint64_t next_sequence = 0, next_batch = 0;
   bool exhausted = false, closed = false;
-  int in_flight = 0;                   // packets not yet taken in by the group
+  int in_flight = 0;  // packets not yet taken in by the group
   double bytes_per_row = 0, ns_per_row = 0;
 
   std::function<void(ChunkPtr)> enqueue;
   std::function<void()> enqueue_end;
   void push(ChunkPtr chunk) override { enqueue(std::move(chunk)); }
   void end() override { enqueue_end(); }
-  bool has_work() const {
-    return !closed && !exhausted && (reader != nullptr || !queue.empty() || queue_ended);
-  }
+  bool has_work() const { return !closed && !exhausted && (reader != nullptr || !queue.empty() || queue_ended); }
 };
 
 struct Group {
@@ -123,7 +123,10 @@ struct DirectOutlet final : Outlet {
 class Runner::Engine final : public SerialEvents {
  public:
   Engine(const Plan& plan, RunOptions options, std::function<KernelCompiler*()> compiler, Sink& sink)
-      : plan_(plan), options_(std::move(options)), compiler_(std::move(compiler)), sink_(sink),
+      : plan_(plan),
+        options_(std::move(options)),
+        compiler_(std::move(compiler)),
+        sink_(sink),
         pool_(options_.memory) {}
 
   RunResult run();
@@ -139,9 +142,14 @@ class Runner::Engine final : public SerialEvents {
 
   // Building.
   bool build(Failure& failure);
-  /// The chain that ends in plan node `index`: hands its output to `target`. Returns the columns that come out.
-  std::vector<std::string> build_above(PlanNodeId id, SerialOp* target, int port, Group* group, Failure& failure);
-  std::vector<std::string> build_serial(PlanNodeId id, Group* group, SerialOp*& op, Failure& failure);
+  struct Input {  // of a serial operator: one of the two
+    Lane* lane = nullptr;
+    SerialOp* op = nullptr;
+  };
+  /// All that ends in a plan node, for a serial operator of `group`; and the columns that come out of it.
+  Input build_above(PlanNodeId id, Group* group, std::vector<std::string>& columns, Failure& failure);
+  SerialOp* build_serial(PlanNodeId id, Group* group, std::vector<std::string>& columns, Failure& failure);
+  void connect(const std::vector<Input>& inputs, SerialOp* target);
   void find_skips();
 
   // Running. Locked: the engine's mutex is held.
@@ -172,15 +180,11 @@ class Runner::Engine final : public SerialEvents {
   std::vector<std::unique_ptr<NodeCounters>> node_counters_;  // by plan node
   std::vector<std::unique_ptr<SerialOp>> serial_;             // inputs before users
   std::map<const PlanNode*, SerialOp*> serial_of_;
-  std::vector<std::unique_ptr<Lane>> lanes_;                  // inputs before users
+  std::vector<std::unique_ptr<Lane>> lanes_;  // inputs before users
   std::vector<std::unique_ptr<Group>> groups_;
   std::vector<std::unique_ptr<DirectOutlet>> direct_;
-  struct Input {
-    Lane* lane = nullptr;
-    SerialOp* op = nullptr;
-  };
-  std::map<SerialOp*, std::vector<Input>> inputs_;            // by port
-  std::map<SerialOp*, std::pair<SerialOp*, int>> below_;      // operator and port that it feeds, in the same group
+  std::map<SerialOp*, std::vector<Input>> inputs_;        // by port
+  std::map<SerialOp*, std::pair<SerialOp*, int>> below_;  // operator and port that it feeds, in the same group
   std::map<SerialOp*, Lane*> lane_below_;
   DeliverOp* deliver_ = nullptr;
   std::unique_ptr<tbb::flow::graph> flow_;
@@ -188,7 +192,7 @@ class Runner::Engine final : public SerialEvents {
   mutable std::mutex mutex_;
   int active_ = 0;
   size_t reserved_ = 0;
-  SerialOp* repeat_ = nullptr;        // wants a new pass
+  SerialOp* repeat_ = nullptr;  // wants a new pass
   std::map<SerialOp*, uint64_t> passes_;
   uint64_t epoch_ = 0;
   bool epoch_done_ = false;
@@ -381,7 +385,8 @@ bool Runner::Engine::build(Failure& failure) {
   auto deliver = std::make_unique<DeliverOp>(*this, last);
   deliver_ = deliver.get();
   serial_of_[&last] = deliver_;
-  std::vector<std::string> columns = build_above(last.inputs.at(0), deliver_, 0, groups_[0].get(), failure);
+  std::vector<std::string> columns;
+  connect({build_above(last.inputs.at(0), groups_[0].get(), columns, failure)}, deliver_);
   serial_.push_back(std::move(deliver));
   if (!failure.code.empty()) return false;
   deliver_->bind(columns, last.on_batches);
@@ -393,8 +398,44 @@ bool Runner::Engine::build(Failure& failure) {
   return true;
 }
 
-std::vector<std::string> Runner::Engine::build_above(PlanNodeId id, SerialOp* target, int port, Group* group,
-                                                     Failure& failure) {
+void Runner::Engine::connect(const std::vector<Input>& inputs, SerialOp* target) {
+  for (size_t port = 0; port < inputs.size(); ++port) {
+    if (Lane* lane = inputs[port].lane) {
+      lane->target = target;
+      lane->target_port = static_cast<int>(port);
+    } else {
+      auto outlet = std::make_unique<DirectOutlet>();
+      outlet->to = target;
+      outlet->port = static_cast<int>(port);
+      inputs[port].op->out = outlet.get();
+      direct_.push_back(std::move(outlet));
+      below_[inputs[port].op] = {target, static_cast<int>(port)};
+    }
+  }
+  inputs_[target] = inputs;
+}
+
+SerialOp* Runner::Engine::build_serial(PlanNodeId id, Group* group, std::vector<std::string>& columns,
+                                       Failure& failure) {
+  const PlanNode& node = plan_.at(id);
+  std::vector<Input> inputs;
+  for (size_t port = 0; port < node.inputs.size(); ++port) {
+    std::vector<std::string> arm;
+    inputs.push_back(build_above(node.inputs[port], group, arm, failure));
+    if (port > 0 && arm != columns && failure.code.empty())
+      failure = {"B0900", "the inputs of " + node.label + " differ in their columns", {}};
+    columns = std::move(arm);
+  }
+  serial_.push_back(make_serial_op(plan_, node, columns, pool_, *this));
+  SerialOp* op = serial_.back().get();
+  connect(inputs, op);
+  serial_of_[&node] = op;
+  columns = output_columns(plan_, node, columns);
+  return op;
+}
+
+Runner::Engine::Input Runner::Engine::build_above(PlanNodeId id, Group* group, std::vector<std::string>& columns,
+                                                  Failure& failure) {
   auto index_of = [&](const PlanNode* node) { return static_cast<size_t>(node - plan_.nodes.data()); };
   // From the bottom up, the Compute nodes that go into one lane.
   std::vector<const PlanNode*> chain;
@@ -405,30 +446,13 @@ std::vector<std::string> Runner::Engine::build_above(PlanNodeId id, SerialOp* ta
     const PlanNode& input = plan_.at(top->inputs.at(0));
     regroups = top->chunk_rows > 0 && !top->on_batches &&
                !(input.kind == PlanNode::Kind::Source && input.chunk_rows == top->chunk_rows);
-    if (!regroups || input.kind != PlanNode::Kind::Compute) top = &input;
+    top = &input;
   }
-  std::vector<Input>& inputs = inputs_[target];
-  if (inputs.size() <= static_cast<size_t>(port)) inputs.resize(static_cast<size_t>(port) + 1);
-  if (chain.empty() && top->kind != PlanNode::Kind::Source) {
-    SerialOp* op = nullptr;
-    std::vector<std::string> columns = build_serial(id, group, op, failure);
-    auto outlet = std::make_unique<DirectOutlet>();
-    outlet->to = target;
-    outlet->port = port;
-    op->out = outlet.get();
-    direct_.push_back(std::move(outlet));
-    inputs_[target][static_cast<size_t>(port)].op = op;
-    below_[op] = {target, port};
-    return columns;
-  }
+  if (chain.empty() && top->kind != PlanNode::Kind::Source) return {nullptr, build_serial(id, group, columns, failure)};
   auto owned = std::make_unique<Lane>();
   Lane* lane = owned.get();
-  inputs[static_cast<size_t>(port)].lane = lane;
   lane->group = group;
-  lane->target = target;
-  lane->target_port = port;
   group->ports[lane];
-  std::vector<std::string> columns;
   if (top->kind == PlanNode::Kind::Source && !regroups) {
     lane->first = top;
     lane->reader = std::make_unique<SourceReader>(plan_, *top, *sources_, pool_);
@@ -448,12 +472,11 @@ std::vector<std::string> Runner::Engine::build_above(PlanNodeId id, SerialOp* ta
     groups_.push_back(std::make_unique<Group>());
     Group* above = groups_.back().get();
     if (regroups) {
-      std::unique_ptr<SerialOp> regroup = make_regroup(*chain[0], chain[0]->chunk_rows, pool_);
-      lane->feeder = regroup.get();
-      columns = build_above(chain[0]->inputs[0], lane->feeder, 0, above, failure);
-      serial_.push_back(std::move(regroup));
+      serial_.push_back(make_regroup(*chain[0], chain[0]->chunk_rows, pool_));
+      lane->feeder = serial_.back().get();
+      connect({build_above(chain[0]->inputs[0], above, columns, failure)}, lane->feeder);
     } else {
-      columns = build_serial(chain[0]->inputs[0], above, lane->feeder, failure);
+      lane->feeder = build_serial(chain[0]->inputs[0], above, columns, failure);
     }
     lane->feeder->out = lane;
     lane_below_[lane->feeder] = lane;
@@ -475,41 +498,11 @@ std::vector<std::string> Runner::Engine::build_above(PlanNodeId id, SerialOp* ta
       lane->chunk_rows = std::clamp<int64_t>(static_cast<int64_t>(kChunkNs / lane->ns_per_row), 1, kLightChunkRows);
   }
   lanes_.push_back(std::move(owned));
-  return columns;
+  return {lane, nullptr};
 }
 
-std::vector<std::string> Runner::Engine::build_serial(PlanNodeId id, Group* group, SerialOp*& op, Failure& failure) {
-  const PlanNode& node = plan_.at(id);
-  // The operator is made when its columns are known, but its inputs are built for it: so they are built for a place first.
-  std::vector<std::string> columns;
-  std::vector<std::vector<std::string>> arms;
-  auto place = std::make_unique<DirectOutlet>();
-  std::vector<Input> inputs;
-  for (size_t port = 0; port < node.inputs.size(); ++port) {
-    arms.push_back(build_above(node.inputs[port], nullptr, static_cast<int>(port), group, failure));
-    inputs.push_back(inputs_[nullptr][port]);
-  }
-  inputs_.erase(nullptr);
-  columns = arms.at(0);
-  for (const auto& arm : arms)
-    if (arm != columns && failure.code.empty()) failure = {"B0900", "the inputs of " + node.label + " differ in their columns", {}};
-  std::unique_ptr<SerialOp> owned = make_serial_op(plan_, node, columns, pool_, *this);
-  op = owned.get();
-  for (size_t port = 0; port < inputs.size(); ++port) {
-    if (inputs[port].lane) inputs[port].lane->target = op;
-    if (inputs[port].op) {
-      below_[inputs[port].op] = {op, static_cast<int>(port)};
-      static_cast<DirectOutlet*>(inputs[port].op->out)->to = op;
-    }
-  }
-  inputs_[op] = std::move(inputs);
-  serial_of_[&node] = op;
-  serial_.push_back(std::move(owned));
-  return output_columns(plan_, node, columns);
-}
-
-// Where every chunk of a lane is a batch to be, and nothing between it and Deliver drops one, batches that are not wanted
-// (of another rank, or from before the run was resumed) are counted without being computed.
+// Where every chunk of a lane is a batch to be, and nothing between it and Deliver drops one, batches that are not
+// wanted (of another rank, or from before the run was resumed) are counted without being computed.
 void Runner::Engine::find_skips() {
   for (const auto& lane : lanes_) {
     SerialOp* batch = lane->target;
@@ -722,7 +715,8 @@ void Runner::Engine::lane_body(const PacketPtr& packet) {
       if (rows > 0) {
         std::lock_guard lock(mutex_);
         lane.bytes_per_row = std::max(0.9 * lane.bytes_per_row, static_cast<double>(bytes) / static_cast<double>(rows));
-        lane.ns_per_row = 0.75 * lane.ns_per_row + 0.25 * static_cast<double>(monotonic_ns() - begin) / static_cast<double>(rows);
+        lane.ns_per_row =
+            0.75 * lane.ns_per_row + 0.25 * static_cast<double>(monotonic_ns() - begin) / static_cast<double>(rows);
       }
     } catch (const std::exception& e) {
       fail_machine(e.what());
@@ -849,8 +843,8 @@ std::string Runner::Engine::status() const {
     const PlanNode& node = plan_.nodes[i];
     auto serial = serial_of_.find(&node);
     const NodeCounters& counters = serial != serial_of_.end() ? serial->second->counters : *node_counters_[i];
-    text += fmt::format("{}: {} rows in, {} out, {} at work\n", node.label, counters.rows_in.load(), counters.rows_out.load(),
-                        counters.running.load());
+    text += fmt::format("{}: {} rows in, {} out, {} at work\n", node.label, counters.rows_in.load(),
+                        counters.rows_out.load(), counters.running.load());
   }
   std::unique_lock lock(mutex_, std::try_to_lock);
   if (lock)
@@ -939,7 +933,8 @@ RunResult Runner::Engine::run() {
   return std::move(result_);
 }
 
-// A thread of its own: no progress for too long is reported, and ends the run. A consumer that does not take is no stall.
+// A thread of its own: no progress for too long is reported, and ends the run. A consumer that does not take is no
+// stall.
 void Runner::Engine::watch() {
   uint64_t seen = progress_;
   auto since = std::chrono::steady_clock::now();

@@ -146,9 +146,8 @@ bool Ids::join_ranges(BufferPool& pool, std::span<const Ids* const> parts, std::
 
 const Issue* Chunk::issue(int64_t row, int32_t column) const {
   if (issues.empty()) return nullptr;
-  auto at = std::lower_bound(issues.begin(), issues.end(), std::pair(row, column), [](const Issue& a, const auto& key) {
-    return std::pair(a.row, a.column) < key;
-  });
+  auto at = std::lower_bound(issues.begin(), issues.end(), std::pair(row, column),
+                             [](const Issue& a, const auto& key) { return std::pair(a.row, a.column) < key; });
   return at != issues.end() && at->row == row && at->column == column ? &*at : nullptr;
 }
 

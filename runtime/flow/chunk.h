@@ -17,14 +17,14 @@
 
 namespace zephon {
 
-/// Values of one field for all rows of a chunk. Fixed: [rows, shape...] contiguous, base 64-byte aligned where it was allocated (a slice
-/// may not be). Otherwise one TensorRef a row. Scalar strings are fixed: StringRefs.
+/// Values of one field for all rows of a chunk. Fixed: [rows, shape...] contiguous, base 64-byte aligned where it was
+/// allocated (a slice may not be). Otherwise one TensorRef a row. Scalar strings are fixed: StringRefs.
 struct Column {
-  TensorRef row;            ///< fixed: elem and shape of one row; otherwise elem and rank only
-  size_t row_bytes = 0;     ///< fixed: bytes of one row
-  std::byte* data = nullptr;      ///< fixed, or null
-  TensorRef* refs = nullptr;      ///< not fixed, or null
-  BufferRef buffer;               ///< owns data or refs
+  TensorRef row;              ///< fixed: elem and shape of one row; otherwise elem and rank only
+  size_t row_bytes = 0;       ///< fixed: bytes of one row
+  std::byte* data = nullptr;  ///< fixed, or null
+  TensorRef* refs = nullptr;  ///< not fixed, or null
+  BufferRef buffer;           ///< owns data or refs
 
   bool fixed() const { return refs == nullptr; }
   TensorRef at(int64_t i) const {
@@ -53,7 +53,8 @@ class Ids {
   /// Hash of all words but the last `outer`.
   uint64_t hash(int64_t row, int32_t outer) const;
   Ids slice(int64_t start) const;
-  /// Rows [starts[i], starts[i] + counts[i]) of parts[i], one after the other, if all are positions of one source; else false.
+  /// Rows [starts[i], starts[i] + counts[i]) of parts[i], one after the other, if all are positions of one source; else
+  /// false.
   static bool join_ranges(BufferPool& pool, std::span<const Ids* const> parts, std::span<const int64_t> starts,
                           std::span<const int64_t> counts, Ids& out);
   /// Rows listed; `rows` indices are below 2^32.
@@ -63,7 +64,7 @@ class Ids {
   uint64_t head_[kMaxHead] = {}, tail_[kMaxTail] = {};
   uint8_t head_count_ = 0, tail_count_ = 0;
   uint64_t start_ = 0;
-  int64_t offset_ = 0;                 ///< of row 0 in selection_ or offsets_
+  int64_t offset_ = 0;                   ///< of row 0 in selection_ or offsets_
   const uint32_t* selection_ = nullptr;  ///< range form after a filter
   const uint32_t* offsets_ = nullptr;    ///< dense form
   const uint64_t* words_ = nullptr;
@@ -86,9 +87,10 @@ struct Chunk {
   size_t bytes = 0;  ///< of the values, as far as the stage that made it knows
   std::vector<Column> columns;
   Ids ids;
-  std::vector<Issue> issues;  ///< sorted by row, then column
+  std::vector<Issue> issues;    ///< sorted by row, then column
   std::vector<uint64_t> order;  ///< index in the domain of an Ordered node below, one a row; empty elsewhere
-  /// A batch whose columns are missing: another rank's, or delivered before the run was resumed. Counted, never computed.
+  /// A batch whose columns are missing: another rank's, or delivered before the run was resumed. Counted, never
+  /// computed.
   bool skipped = false;
   std::vector<std::shared_ptr<const void>> keep;  ///< arenas and chunks that indirect columns point into
 
@@ -104,8 +106,8 @@ struct RowPlace {
   const ChunkPtr* chunk;
   int64_t row;
 };
-/// A chunk of the rows listed, in that order: fixed columns are copied, indirect ones keep their chunks alive. Consecutive
-/// rows of one chunk are sliced.
+/// A chunk of the rows listed, in that order: fixed columns are copied, indirect ones keep their chunks alive.
+/// Consecutive rows of one chunk are sliced.
 ChunkPtr gather(BufferPool& pool, std::span<const RowPlace> rows);
 
 /// `chunk` with `word` appended to the identity of each row (words[i] where there are as many as rows).

@@ -74,11 +74,11 @@ bool has_shape(const Value& value, const TensorRef& ref) {
 struct Stage::Slot {
   enum class Kind : uint8_t { Constant, Input, Root } kind = Kind::Root;
   ExprId expr;
-  int input = -1;               // Input: column
-  TensorRef shape;              // Root: elem and rank, and the shape where it is static
+  int input = -1;   // Input: column
+  TensorRef shape;  // Root: elem and rank, and the shape where it is static
   bool is_static = false;
-  bool row_local = false;       // Root: lives in scratch, for one row
-  size_t last_use = 0;          // step; kNever: an output
+  bool row_local = false;  // Root: lives in scratch, for one row
+  size_t last_use = 0;     // step; kNever: an output
   std::unique_ptr<HeldConstant> constant;
 };
 
@@ -86,15 +86,15 @@ struct Stage::Step {
   bool filter = false;
   int predicate = -1;
   KernelGroup::Kind kind = KernelGroup::Kind::PerSample;
-  std::vector<int> leaves, roots;      // slots; Native: leaves are the operator's arguments in order
+  std::vector<int> leaves, roots;  // slots; Native: leaves are the operator's arguments in order
   std::shared_ptr<const CompiledKernel> kernel;
   NativeKernel native = nullptr;
-  const Expr* expr = nullptr;          // of the first root
+  const Expr* expr = nullptr;  // of the first root
   uint64_t draw_key = 0;
   // PerSample with a shape known only at run time: expressions from the leaves to the root, arguments first.
   struct Interior {
     const Expr* expr;
-    std::vector<int> args;             // >= 0: an earlier interior; < 0: leaf ~i
+    std::vector<int> args;  // >= 0: an earlier interior; < 0: leaf ~i
   };
   std::vector<Interior> interior;
   std::vector<std::unique_ptr<HeldConstant>> interior_constants;
@@ -116,13 +116,13 @@ struct Stage::Work {
   const ChunkPtr& in;
   NodeCounters& counters;
   int64_t rows;
-  std::vector<Column> columns;        // by slot
-  std::vector<uint32_t> origin;       // row of `in`, by row; empty: the same
-  std::vector<uint8_t> alive;         // row segments: 0 after a filter said false; empty: all
-  std::vector<uint8_t> failed_rows;   // came as FAILED ROWS; empty: none
-  std::vector<SlotIssue> issues;      // of slots and, with slot -1, of filters; sorted after each segment
+  std::vector<Column> columns;       // by slot
+  std::vector<uint32_t> origin;      // row of `in`, by row; empty: the same
+  std::vector<uint8_t> alive;        // row segments: 0 after a filter said false; empty: all
+  std::vector<uint8_t> failed_rows;  // came as FAILED ROWS; empty: none
+  std::vector<SlotIssue> issues;     // of slots and, with slot -1, of filters; sorted after each segment
   std::vector<std::shared_ptr<const void>> keep;
-  std::mutex mutex;                   // merges of what parallel pieces found
+  std::mutex mutex;  // merges of what parallel pieces found
 
   int64_t origin_of(int64_t row) const { return origin.empty() ? row : origin[static_cast<size_t>(row)]; }
   const SlotIssue* issue(int64_t row, int slot) const {
@@ -141,10 +141,10 @@ struct Stage::Work {
 // What one thread works with; kept from chunk to chunk.
 struct Stage::Local {
   explicit Local(BufferPool& pool) : scratch(pool) {}
-  Arena scratch;                    // one row (or one columnar step)
-  std::shared_ptr<Arena> arena;     // values that live as long as the chunk
-  std::vector<TensorRef> values;    // by slot: row-local roots
-  std::vector<uint8_t> bad;         // by slot: this row's value failed
+  Arena scratch;                  // one row (or one columnar step)
+  std::shared_ptr<Arena> arena;   // values that live as long as the chunk
+  std::vector<TensorRef> values;  // by slot: row-local roots
+  std::vector<uint8_t> bad;       // by slot: this row's value failed
   std::vector<SlotIssue> issues;
   std::vector<TensorRef> inputs, outputs, shapes;
   // The shape found last, by step: pictures of one size are common.
@@ -322,7 +322,8 @@ void Stage::plan_segments() {
 
 void Stage::begin_epoch(uint64_t epoch) {
   for (Step& step : steps_)
-    if (step.native && step.expr->draw_id != 0) step.draw_key = draw_key(context_.plan->seed, epoch, step.expr->draw_id);
+    if (step.native && step.expr->draw_id != 0)
+      step.draw_key = draw_key(context_.plan->seed, epoch, step.expr->draw_id);
 }
 
 ChunkPtr Stage::run(const ChunkPtr& in, NodeCounters& counters) const {
@@ -489,8 +490,7 @@ void Stage::evaluate_columnar(const Step& step, size_t at, Work& work, Local& lo
     step.kernel->run(call);
   }
   for (const SlotIssue& issue : work.issues)
-    if (std::find(step.leaves.begin(), step.leaves.end(), issue.slot) != step.leaves.end())
-      failed[issue.row] = 1;
+    if (std::find(step.leaves.begin(), step.leaves.end(), issue.slot) != step.leaves.end()) failed[issue.row] = 1;
   (void)at;
   const uint8_t* row = failed;
   while ((row = static_cast<const uint8_t*>(std::memchr(row, 1, rows - static_cast<size_t>(row - failed))))) {
@@ -642,7 +642,8 @@ void Stage::evaluate_row(const Step& step, Work& work, Local& local, int64_t row
   }
   if (!ok) {
     for (int each : step.roots)
-      fall_back(slots_[static_cast<size_t>(each)].expr, each, work, local, row, slots_[static_cast<size_t>(each)].row_local);
+      fall_back(slots_[static_cast<size_t>(each)].expr, each, work, local, row,
+                slots_[static_cast<size_t>(each)].row_local);
     return;
   }
   if (slot.row_local) {
@@ -708,9 +709,9 @@ void Stage::compact(Work& work, const std::vector<uint32_t>& rows, size_t next_s
     }
     // What this stage made and nobody else has seen is compacted in place.
     bool in_place = column.buffer.unique();
-    Column out = in_place           ? column
-                 : column.fixed()   ? make_fixed_column(*context_.pool, column.row, count)
-                                    : make_ref_column(*context_.pool, column.row.elem, column.row.rank, count);
+    Column out = in_place         ? column
+                 : column.fixed() ? make_fixed_column(*context_.pool, column.row, count)
+                                  : make_ref_column(*context_.pool, column.row.elem, column.row.rank, count);
     if (!column.fixed()) {
       for (int64_t i = 0; i < count; ++i) out.refs[i] = column.refs[rows[static_cast<size_t>(i)]];
     } else if (column.row_bytes == 8) {
@@ -781,7 +782,8 @@ ChunkPtr Stage::finish(Work& work) const {
     for (int64_t row = 0; row < work.rows; ++row)
       out->order.push_back(in.order[static_cast<size_t>(work.origin_of(row))]);
   for (int64_t row = 0; row < work.rows && !work.failed_rows.empty(); ++row)
-    if (work.failed_rows[static_cast<size_t>(row)]) out->issues.push_back(*in.issue(work.origin_of(row), Issue::kFailedRow));
+    if (work.failed_rows[static_cast<size_t>(row)])
+      out->issues.push_back(*in.issue(work.origin_of(row), Issue::kFailedRow));
   for (const SlotIssue& issue : work.issues) {
     if (issue.slot == -1) out->issues.push_back({issue.row, Issue::kFailedRow, issue.value});
     for (size_t c = 0; c < output_slots_.size(); ++c)

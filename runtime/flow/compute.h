@@ -1,9 +1,11 @@
 #pragma once
-// A Compute node of the plan, made ready to run: kernels compiled, leaves bound to columns, shapes known where they can be.
+// A Compute node of the plan, made ready to run: kernels compiled, leaves bound to columns, shapes known where they can
+// be.
 //
 // The steps fall into segments. A columnar segment runs each of its kernels once over all rows; filters there compact.
-// A row segment takes one row through all of its steps before the next, so that what lies between decoding and the batch
-// stays in cache and is never kept for more than one row; heavy chunks run the rows of such a segment in parallel.
+// A row segment takes one row through all of its steps before the next, so that what lies between decoding and the
+// batch stays in cache and is never kept for more than one row; heavy chunks run the rows of such a segment in
+// parallel.
 //
 // A kernel only says that a row failed. The reference evaluator is then asked for that row, and its verdict stands.
 

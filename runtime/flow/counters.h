@@ -9,7 +9,8 @@
 namespace zephon {
 
 #if ZEPHON_COUNTERS
-/// Nanoseconds of CPU that the calling thread has used. A system call of some 200 ns: once or twice a chunk, never a row.
+/// Nanoseconds of CPU that the calling thread has used. A system call of some 200 ns: once or twice a chunk, never a
+/// row.
 inline int64_t thread_cpu_ns() {
   timespec t;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);

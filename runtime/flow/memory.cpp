@@ -7,8 +7,12 @@
 #include <cstdlib>
 #include <new>
 
+// Free buffers are marked, so that the address sanitizer finds their use.
 #if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/asan_interface.h>
+extern "C" void __asan_poison_memory_region(void const volatile* address, size_t size);
+extern "C" void __asan_unpoison_memory_region(void const volatile* address, size_t size);
+#define ASAN_POISON_MEMORY_REGION(address, size) __asan_poison_memory_region(address, size)
+#define ASAN_UNPOISON_MEMORY_REGION(address, size) __asan_unpoison_memory_region(address, size)
 #else
 #define ASAN_POISON_MEMORY_REGION(address, size) ((void)0)
 #define ASAN_UNPOISON_MEMORY_REGION(address, size) ((void)0)
@@ -74,7 +78,8 @@ BufferRef BufferPool::take(size_t bytes) {
     block->pool = this;
     block->size_class = size_class;
     block->capacity = class_bytes(size_class);
-    // Large columns are walked from end to end by several threads: huge pages save most of the page faults and TLB misses.
+    // Large columns are walked from end to end by several threads: huge pages save most of the page faults and TLB
+    // misses.
     bool huge = block->capacity >= 2 * kHugePage;
     size_t alignment = huge ? kHugePage : kAlignment;
     size_t size = (block->capacity + alignment - 1) / alignment * alignment;

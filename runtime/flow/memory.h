@@ -1,8 +1,8 @@
 #pragma once
 // Memory of what is in flight: pooled, byte-counted buffers, and arenas on top of them.
 //
-// Everything that a chunk holds comes from one BufferPool, so that "bytes in flight" is one number that the admission of
-// work can be decided by. A buffer goes back to the pool when its last user lets go; on the steady path nothing is
+// Everything that a chunk holds comes from one BufferPool, so that "bytes in flight" is one number that the admission
+// of work can be decided by. A buffer goes back to the pool when its last user lets go; on the steady path nothing is
 // allocated from the system.
 
 #include <atomic>
@@ -81,7 +81,8 @@ inline void BufferRef::drop() {
   if (block_ && block_->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) block_->pool->give_back(block_);
 }
 
-/// Bump allocation for values whose size is known late. One thread at a time; what it gave lives until reset or destruction.
+/// Bump allocation for values whose size is known late. One thread at a time; what it gave lives until reset or
+/// destruction.
 class Arena {
  public:
   explicit Arena(BufferPool& pool) : pool_(&pool) {}

@@ -42,25 +42,25 @@ class Sink {
 
 struct RunOptions {
   int threads = 1;
-  size_t memory = size_t{1} << 30;   ///< bytes in flight at most (the oldest chunk may always finish)
+  size_t memory = size_t{1} << 30;  ///< bytes in flight at most (the oldest chunk may always finish)
   uint64_t epochs = 1;
-  std::optional<uint64_t> take;      ///< records delivered at most, over all epochs
-  uint64_t rank = 0, world_size = 1; ///< record g of an epoch goes to rank g mod world_size
-  double stall_timeout = 0;          ///< seconds without progress after which on_stall is called; 0: never
+  std::optional<uint64_t> take;       ///< records delivered at most, over all epochs
+  uint64_t rank = 0, world_size = 1;  ///< record g of an epoch goes to rank g mod world_size
+  double stall_timeout = 0;           ///< seconds without progress after which on_stall is called; 0: never
   std::function<void(const std::string& status)> on_stall;  ///< from a thread of its own; the run stops after it
   const std::atomic<bool>* stop = nullptr;  ///< set from outside (Ctrl-C): finish what was delivered, then end
   /// A rejected sample, for the quarantine file and for logs; in order.
   std::function<void(const RunFailure& failure, const Node& node, const std::string& policy)> on_error;
   const State* resume = nullptr;
-  std::string program_fingerprint;   ///< kept in states
+  std::string program_fingerprint;  ///< kept in states
   /// Called every `state_every` records and at the end of the run with the state after the record delivered last.
   std::function<void(const State& state)> on_state;
-  uint64_t state_every = 0;          ///< 0: only at the end
+  uint64_t state_every = 0;  ///< 0: only at the end
 };
 
 struct OperatorReport {
   std::string name;
-  std::vector<int32_t> steps;        ///< ordinals of the steps as written
+  std::vector<int32_t> steps;  ///< ordinals of the steps as written
   std::vector<Span> origins;
   int64_t samples_in = 0, samples = 0, bytes_out = 0;
   double cpu_seconds = 0, wait_seconds = 0;
@@ -68,23 +68,27 @@ struct OperatorReport {
 
 struct RunResult {
   enum class End : uint8_t { Complete, Failed, Stopped, SinkClosed, Stalled } end = End::Complete;
-  std::optional<RunFailure> failure;   ///< Failed
-  uint64_t records = 0, samples = 0;   ///< delivered
-  uint64_t dropped_records = 0;        ///< of incomplete last rounds of ranks
-  struct Errors { int32_t step = 0; std::string policy; uint64_t count = 0; };
-  std::vector<Errors> errors;          ///< handled by on_error
-  double startup_seconds = 0;          ///< until the first record
-  double steady_seconds = 0;           ///< from the first record to the last
-  size_t peak_bytes = 0;               ///< in flight
-  size_t base_rss = 0;                 ///< resident set before the first chunk was read, bytes
+  std::optional<RunFailure> failure;  ///< Failed
+  uint64_t records = 0, samples = 0;  ///< delivered
+  uint64_t dropped_records = 0;       ///< of incomplete last rounds of ranks
+  struct Errors {
+    int32_t step = 0;
+    std::string policy;
+    uint64_t count = 0;
+  };
+  std::vector<Errors> errors;  ///< handled by on_error
+  double startup_seconds = 0;  ///< until the first record
+  double steady_seconds = 0;   ///< from the first record to the last
+  size_t peak_bytes = 0;       ///< in flight
+  size_t base_rss = 0;         ///< resident set before the first chunk was read, bytes
   std::vector<OperatorReport> operators;
-  State state;                         ///< after the last record delivered
+  State state;  ///< after the last record delivered
 };
 
 class Runner {
  public:
-  /// `plan` and `sink` must outlive the runner. `compiler` is asked for when the first kernel is needed; empty: every group is
-  /// run by the reference evaluator.
+  /// `plan` and `sink` must outlive the runner. `compiler` is asked for when the first kernel is needed; empty: every
+  /// group is run by the reference evaluator.
   Runner(const Plan& plan, RunOptions options, std::function<KernelCompiler*()> compiler, Sink& sink);
   ~Runner();
   /// Opens the sources, compiles the kernels, runs to the end. Once.

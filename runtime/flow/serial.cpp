@@ -188,7 +188,9 @@ class RowOpNode final : public SerialOp, private RowSink {
       place = current_;
       if (policy_ && row.failed && !place.chunk->row_failed(place.row)) {  // on_error(fail): its turn has come
         auto failed = std::make_shared<Chunk>(*slice(place.chunk, place.row, 1));
-        failed->issues.insert(failed->issues.begin(), {0, Issue::kFailedRow, std::make_shared<Value>(Value::failed(*find_failure()->failure()))});
+        failed->issues.insert(
+            failed->issues.begin(),
+            {0, Issue::kFailedRow, std::make_shared<Value>(Value::failed(*find_failure()->failure()))});
         place = {failed, 0};
       }
     }
@@ -202,9 +204,8 @@ class RowOpNode final : public SerialOp, private RowSink {
       ++rejected_;
       return;
     }
-    failure.failure.message =
-        fmt::format("{} samples failed, and max_errors is {}; the last: {}", rejected_ + 1,
-                    graph_node_.attrs.integer("max_errors"), failure.failure.message);
+    failure.failure.message = fmt::format("{} samples failed, and max_errors is {}; the last: {}", rejected_ + 1,
+                                          graph_node_.attrs.integer("max_errors"), failure.failure.message);
     failure.failure.code = "R0411";
     flush();
     auto failed = std::make_shared<Chunk>(*slice(current_.chunk, current_.row, 1));
@@ -357,23 +358,24 @@ class BatchNode final : public SerialOp {
       if (!shape_of(*batch, index, 0, first)) continue;
       for (int64_t row = 1; row < batch->rows; ++row) {
         if (!shape_of(*batch, index, row, own) || own == first) continue;
-        found.push_back({row, index,
-                         std::make_shared<Value>(Value::failed(
-                             {"R0410",
-                              fmt::format("`{}` has shape [{}], but [{}] in the first sample of its batch, {}", columns_[c],
-                                          fmt::join(own, ", "), fmt::join(first, ", "), to_string(batch->id(0))),
-                              graph_node_.origin}))});
+        found.push_back(
+            {row, index,
+             std::make_shared<Value>(Value::failed(
+                 {"R0410",
+                  fmt::format("`{}` has shape [{}], but [{}] in the first sample of its batch, {}", columns_[c],
+                              fmt::join(own, ", "), fmt::join(first, ", "), to_string(batch->id(0))),
+                  graph_node_.origin}))});
       }
     }
     if (found.empty()) return batch;
     auto out_batch = std::make_shared<Chunk>(*batch);
     for (const Issue& issue : found) {
-      std::erase_if(out_batch->issues, [&](const Issue& old) { return old.row == issue.row && old.column == issue.column; });
+      std::erase_if(out_batch->issues,
+                    [&](const Issue& old) { return old.row == issue.row && old.column == issue.column; });
       out_batch->issues.push_back(issue);
     }
-    std::sort(out_batch->issues.begin(), out_batch->issues.end(), [](const Issue& a, const Issue& b) {
-      return std::pair(a.row, a.column) < std::pair(b.row, b.column);
-    });
+    std::sort(out_batch->issues.begin(), out_batch->issues.end(),
+              [](const Issue& a, const Issue& b) { return std::pair(a.row, a.column) < std::pair(b.row, b.column); });
     return out_batch;
   }
   static bool shape_of(const Chunk& batch, int32_t column, int64_t row, std::vector<int64_t>& shape) {
@@ -562,14 +564,20 @@ class RegroupNode final : public SerialOp {
 
 }  // namespace
 
-std::unique_ptr<SerialOp> make_serial_op(const Plan& plan, const PlanNode& node, const std::vector<std::string>& columns,
-                                         BufferPool& pool, SerialEvents& events) {
+std::unique_ptr<SerialOp> make_serial_op(const Plan& plan, const PlanNode& node,
+                                         const std::vector<std::string>& columns, BufferPool& pool,
+                                         SerialEvents& events) {
   switch (node.kind) {
-    case PlanNode::Kind::Batch: return std::make_unique<BatchNode>(plan, node, columns, pool);
-    case PlanNode::Kind::Unbatch: return std::make_unique<UnbatchNode>(node, pool);
-    case PlanNode::Kind::Repeat: return std::make_unique<RepeatNode>(plan, node, pool, events);
-    case PlanNode::Kind::Ordered: return std::make_unique<OrderedNode>(node, pool);
-    default: return std::make_unique<RowOpNode>(plan, node, columns, pool, events);
+    case PlanNode::Kind::Batch:
+      return std::make_unique<BatchNode>(plan, node, columns, pool);
+    case PlanNode::Kind::Unbatch:
+      return std::make_unique<UnbatchNode>(node, pool);
+    case PlanNode::Kind::Repeat:
+      return std::make_unique<RepeatNode>(plan, node, pool, events);
+    case PlanNode::Kind::Ordered:
+      return std::make_unique<OrderedNode>(node, pool);
+    default:
+      return std::make_unique<RowOpNode>(plan, node, columns, pool, events);
   }
 }
 
@@ -577,7 +585,8 @@ std::unique_ptr<SerialOp> make_regroup(const PlanNode& node, int64_t rows, Buffe
   return std::make_unique<RegroupNode>(node, rows, pool);
 }
 
-std::vector<std::string> output_columns(const Plan& plan, const PlanNode& node, const std::vector<std::string>& columns) {
+std::vector<std::string> output_columns(const Plan& plan, const PlanNode& node,
+                                        const std::vector<std::string>& columns) {
   std::vector<std::string> out = columns;
   if (node.kind != PlanNode::Kind::Serial) return out;
   // A policy that masks adds a field of its own.
@@ -585,7 +594,8 @@ std::vector<std::string> output_columns(const Plan& plan, const PlanNode& node, 
   if (graph_node.op->cls != OpClass::Policy || graph_node.inputs.empty()) return out;
   const StreamType& before = plan.graph.node(graph_node.inputs[0]).type;
   for (const Field& field : graph_node.type.fields)
-    if (!before.find(field.name) && std::find(out.begin(), out.end(), field.name) == out.end()) out.push_back(field.name);
+    if (!before.find(field.name) && std::find(out.begin(), out.end(), field.name) == out.end())
+      out.push_back(field.name);
   return out;
 }
 

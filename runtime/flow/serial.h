@@ -1,8 +1,8 @@
 #pragma once
 // Operators that see rows (or batches) one after the other, in order. They are called by one thread at a time.
 //
-// What flows between them are chunks of rows or, below Batch, one chunk per batch. A FAILED ROW (graph/plan.h) among batches is a chunk of
-// one row; a batch never contains one.
+// What flows between them are chunks of rows or, below Batch, one chunk per batch. A FAILED ROW (graph/plan.h) among
+// batches is a chunk of one row; a batch never contains one.
 
 #include <atomic>
 #include <deque>
@@ -71,10 +71,12 @@ class SerialOp {
 inline bool is_failed_row(const Chunk& chunk) { return chunk.rows == 1 && chunk.row_failed(0); }
 
 /// The operator that a Serial, Repeat, Ordered, Batch or Unbatch node runs. `columns`: those that come to it.
-std::unique_ptr<SerialOp> make_serial_op(const Plan& plan, const PlanNode& node, const std::vector<std::string>& columns,
-                                         BufferPool& pool, SerialEvents& events);
+std::unique_ptr<SerialOp> make_serial_op(const Plan& plan, const PlanNode& node,
+                                         const std::vector<std::string>& columns, BufferPool& pool,
+                                         SerialEvents& events);
 /// Columns that leave it.
-std::vector<std::string> output_columns(const Plan& plan, const PlanNode& node, const std::vector<std::string>& columns);
+std::vector<std::string> output_columns(const Plan& plan, const PlanNode& node,
+                                        const std::vector<std::string>& columns);
 
 /// Cuts rows into chunks of `rows` that have not failed: before a stage whose output columns are to be batches.
 std::unique_ptr<SerialOp> make_regroup(const PlanNode& node, int64_t rows, BufferPool& pool);

@@ -30,22 +30,23 @@ class SourceReader {
  private:
   struct Step {
     const Node* node = nullptr;
-    uint64_t input_size = 0;   ///< index map: size of its input's domain
+    uint64_t input_size = 0;  ///< index map: size of its input's domain
     bool is_arm = false;
     uint64_t arm = 0, arm_begin = 0, arm_end = 0;
   };
-  /// Position in the source of index g, passes in `context` and the arms (source outward); false: an index of another arm.
+  /// Position in the source of index g, passes in `context` and the arms (source outward); false: an index of another
+  /// arm.
   bool locate(uint64_t g, uint64_t& position, std::vector<uint64_t>& arms, EpochContext& context) const;
 
   const Node& node_;
   const Source& source_;
   BufferPool& pool_;
   std::vector<std::string> columns_;
-  std::vector<int> picked_;            ///< for each emitted column, that of the source
-  std::vector<TensorRef> shapes_;      ///< by column of the source; rank and elem, and shape where static
+  std::vector<int> picked_;        ///< for each emitted column, that of the source
+  std::vector<TensorRef> shapes_;  ///< by column of the source; rank and elem, and shape where static
   std::vector<bool> static_;
   std::vector<Step> steps_;
-  std::vector<uint64_t> head_;         ///< identity words before the position
+  std::vector<uint64_t> head_;  ///< identity words before the position
   bool ordered_ = false;
   uint64_t size_ = 0;
   EpochContext context_;

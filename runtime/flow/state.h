@@ -1,6 +1,6 @@
 #pragma once
-// Where a run stands: what --save-state writes and --resume reads. It names operators as written and positions in sources,
-// never nodes of a plan, so that every plan can give it and take it.
+// Where a run stands: what --save-state writes and --resume reads. It names operators as written and positions in
+// sources, never nodes of a plan, so that every plan can give it and take it.
 
 #include <cstdint>
 #include <optional>
@@ -9,12 +9,12 @@
 namespace zephon {
 
 struct State {
-  std::string program;         ///< fingerprint of the program and its parameters
-  std::string files;           ///< fingerprint of the files that the sources opened
+  std::string program;  ///< fingerprint of the program and its parameters
+  std::string files;    ///< fingerprint of the files that the sources opened
   uint64_t seed = 0;
   uint64_t epoch = 0;
-  uint64_t records = 0;        ///< of this epoch and over all ranks, that lie behind
-  uint64_t delivered = 0;      ///< over all epochs, by this rank
+  uint64_t records = 0;    ///< of this epoch and over all ranks, that lie behind
+  uint64_t delivered = 0;  ///< over all epochs, by this rank
   uint64_t world_size = 1, rank = 0;
 };
 
