@@ -905,6 +905,9 @@ RunResult Runner::Engine::run() {
         dispatch_locked();
       }
       flow_->wait_for_all();
+      for (const auto& lane : lanes_) lane->node.reset();
+      for (const auto& group : groups_) group->node.reset();
+      flow_.reset();
     });
   }
   if (watchdog.joinable()) {
@@ -929,7 +932,6 @@ RunResult Runner::Engine::run() {
   }
   result_.state = state();
   if (options_.on_state) options_.on_state(result_.state);
-  flow_.reset();
   return std::move(result_);
 }
 
