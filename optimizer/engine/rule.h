@@ -47,7 +47,8 @@ class Rewriter {
   virtual bool is_live(NodeId node, const std::string& field) = 0;
 };
 
-/// Holds back a match. The name completes "unchanged: ...": it says what is required.
+/// Holds back a match. The name completes "unchanged: ...": it says what is required. Physical rules give only the
+/// name: the planner decides.
 struct Guard {
   std::string_view name;
   bool (*holds)(Rewriter& rewriter, const Match& match);

@@ -97,8 +97,8 @@ class Planner {
   void record(const Rule& rule, NodeId id, double before, double after, std::string what) {
     door_.applied({&rule, node(id).origin, node(id).step, std::move(what), before, after, {}, {}});
   }
-  void refuse(const Rule& rule, NodeId id, std::string_view guard, std::string what) {
-    door_.refused({&rule, node(id).origin, node(id).step, std::move(what), guard});
+  void refuse(const Rule& rule, NodeId id, std::string what) {
+    door_.refused({&rule, node(id).origin, node(id).step, std::move(what), rule.guards[0].name});
   }
 
   // ---- streams ---------------------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ class Planner {
     }
     for (NodeId id : chain)
       if (all && node(id).op->kernel.index_map && !folded.contains(id) && node(id).op->cls != OpClass::Reorder)
-        refuse(rules::FoldIndexOpsIntoSource, id, "the input is an indexed domain", std::string(node(id).op->name));
+        refuse(rules::FoldIndexOpsIntoSource, id, std::string(node(id).op->name));
     return folded;
   }
 
@@ -324,7 +324,8 @@ class Planner {
                        {},
                        {}});
       else
-        door_.refused({&rules::FuseKernels, place, added.step, to_text(graph(), root), "a neighbour to fuse with"});
+        door_.refused(
+            {&rules::FuseKernels, place, added.step, to_text(graph(), root), rules::FuseKernels.guards[0].name});
     }
   }
 
@@ -408,7 +409,7 @@ class Planner {
     const int64_t size = node(batch).type.batch ? node(batch).type.batch->size : 0;
     if (!door_.enabled(rules::BatchInPlace) || !tensors || p.on_batches || size <= 0) {
       if (door_.enabled(rules::BatchInPlace) && !tensors)
-        refuse(rules::BatchInPlace, batch, "a column is made of tensors", std::string(node(batch).op->name));
+        refuse(rules::BatchInPlace, batch, std::string(node(batch).op->name));
       flush(p, needed);
       if (p.base.valid() && at(p.base).kind == PlanNode::Kind::Compute && size > 0) batches_[p.base.index] = size;
       return;

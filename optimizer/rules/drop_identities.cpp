@@ -73,12 +73,12 @@ ZEPHON_RULE_DEF(DropIdentities) = {
     .examples = R"explain(
 fires
 range(100) | x = index * 1
-----
 
 keeps  # the constant makes a tensor of it
 range(100) | x = index * full(1, [3])
 ----
 the result has the operand's type
-)explain"};
+)explain",
+};
 
 }  // namespace zephon

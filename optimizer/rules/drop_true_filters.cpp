@@ -19,22 +19,23 @@ constexpr Guard kGuards[] = {
 
 }  // namespace
 
-ZEPHON_RULE_DEF(DropTrueFilters) = {.name = "drop_true_filters",
-                                    .summary = "A filter that keeps everything goes.",
-                                    .law = "filter true = id",
-                                    .ends = "one filter fewer",
-                                    .guards = kGuards,
-                                    .match_node = match,
-                                    .apply_node = apply,
-                                    .examples = R"explain(
+ZEPHON_RULE_DEF(DropTrueFilters) = {
+    .name = "drop_true_filters",
+    .summary = "A filter that keeps everything goes.",
+    .law = "filter true = id",
+    .ends = "one filter fewer",
+    .guards = kGuards,
+    .match_node = match,
+    .apply_node = apply,
+    .examples = R"explain(
 fires
 range(100) | filter 1 < 2
-----
 
 keeps
 range(100) | filter index < 2
 ----
 the predicate is the constant true
-)explain"};
+)explain",
+};
 
 }  // namespace zephon

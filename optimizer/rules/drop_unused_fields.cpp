@@ -55,12 +55,12 @@ ZEPHON_RULE_DEF(DropUnusedFields) = {
     .examples = R"explain(
 fires
 range(100) | x = index * 3 | select index
-----
 
 keeps
 range(100) | x = index * 3
 ----
 some field that it assigns is not needed below
-)explain"};
+)explain",
+};
 
 }  // namespace zephon

@@ -37,17 +37,17 @@ constexpr Guard kGuards[] = {
 
 }  // namespace
 
-ZEPHON_RULE_DEF(FoldConstants) = {.name = "fold_constants",
-                                  .summary = "An operation on constants is carried out once, by its definition.",
-                                  .law = "f c = the constant that the definition of f gives for c",
-                                  .ends = "one operation fewer",
-                                  .guards = kGuards,
-                                  .match_expr = match,
-                                  .apply_expr = apply,
-                                  .examples = R"explain(
+ZEPHON_RULE_DEF(FoldConstants) = {
+    .name = "fold_constants",
+    .summary = "An operation on constants is carried out once, by its definition.",
+    .law = "f c = the constant that the definition of f gives for c",
+    .ends = "one operation fewer",
+    .guards = kGuards,
+    .match_expr = match,
+    .apply_expr = apply,
+    .examples = R"explain(
 fires
 range(100) | x = index + (2 + 3)
-----
 
 keeps  # a draw differs from sample to sample
 range(100) | x = uniform(0, 1)
@@ -63,6 +63,7 @@ keeps
 range(100) | x = index + 1 // 0
 ----
 it does not fail
-)explain"};
+)explain",
+};
 
 }  // namespace zephon

@@ -58,21 +58,21 @@ constexpr Guard kGuards[] = {
 
 }  // namespace
 
-ZEPHON_RULE_DEF(MergeAssigns) = {.name = "merge_assigns",
-                                 .summary =
-                                     "Two assignments in a row become one over the fields above both: rules for "
-                                     "expressions see across them, and equal "
-                                     "expressions are one.",
-                                 .law = "assign g . assign f = assign (f, g . f)",
-                                 .ends = "one assignment fewer",
-                                 .guards = kGuards,
-                                 .match_node = match,
-                                 .apply_node = apply,
-                                 .depth = 0,
-                                 .examples = R"explain(
+ZEPHON_RULE_DEF(MergeAssigns) = {
+    .name = "merge_assigns",
+    .summary =
+        "Two assignments in a row become one over the fields above both: rules for "
+        "expressions see across them, and equal "
+        "expressions are one.",
+    .law = "assign g . assign f = assign (f, g . f)",
+    .ends = "one assignment fewer",
+    .guards = kGuards,
+    .match_node = match,
+    .apply_node = apply,
+    .depth = 0,
+    .examples = R"explain(
 fires
 range(100) | x = index * 3 | y = x + 1
-----
 
 keeps
 stream a = range(100) | x = index * 3
@@ -85,6 +85,7 @@ keeps  # x and y change places: either order would read a new value
 range(100) | x = index * 3 | y = index * 5 | batch(4) | t = x | take(3) | x = y | y = t
 ----
 an order exists in which no field is read after it is replaced
-)explain"};
+)explain",
+};
 
 }  // namespace zephon

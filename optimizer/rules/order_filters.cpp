@@ -38,8 +38,7 @@ ZEPHON_RULE_DEF(OrderFilters) = {
     .depth = 2,
     .examples = R"explain(
 fires
-files("examples/data/*.jpg") | filter bytes.decode_image().mean() > 10 | filter path.name == "a.jpg"
-----
+files("examples/data/photos/*/*.jpg") | filter bytes.decode_image().mean() > 10 | filter path.name == "a.jpg"
 
 keeps
 range(100) | filter index == 3 | filter index * index % 7 != 0
@@ -52,6 +51,7 @@ stream b = a | filter index == 3
 concatenate(a, b)
 ----
 nothing else reads the step above
-)explain"};
+)explain",
+};
 
 }  // namespace zephon

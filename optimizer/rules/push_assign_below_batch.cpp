@@ -28,7 +28,6 @@ ZEPHON_RULE_DEF(PushAssignBelowBatch) = {
     .examples = R"explain(
 fires
 range(100) | batch(4) | x = index * 3
-----
 
 keeps  # the other reader of the batches would see the new field
 stream a = range(100) | batch(4)
@@ -36,6 +35,7 @@ stream b = a | index = index * 3
 concatenate(a, b)
 ----
 nothing else reads the step above
-)explain"};
+)explain",
+};
 
 }  // namespace zephon

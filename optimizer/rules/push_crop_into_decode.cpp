@@ -61,30 +61,31 @@ constexpr Guard kGuards[] = {
 
 }  // namespace
 
-ZEPHON_RULE_DEF(PushCropIntoDecode) = {.name = "push_crop_into_decode",
-                                       .summary =
-                                           "A box cut out of a picture becomes an argument of what decodes it: rows "
-                                           "below are never decoded, columns beside it "
-                                           "are skipped with the margin that keeps the bits.",
-                                       .law = "crop (decode b) box = decode_region b box",
-                                       .ends = "one crop fewer",
-                                       .guards = kGuards,
-                                       .match_expr = match,
-                                       .apply_expr = apply,
-                                       .examples = R"explain(
+ZEPHON_RULE_DEF(PushCropIntoDecode) = {
+    .name = "push_crop_into_decode",
+    .summary =
+        "A box cut out of a picture becomes an argument of what decodes it: rows "
+        "below are never decoded, columns beside it "
+        "are skipped with the margin that keeps the bits.",
+    .law = "crop (decode b) box = decode_image_region b box",
+    .ends = "one crop fewer",
+    .guards = kGuards,
+    .match_expr = match,
+    .apply_expr = apply,
+    .examples = R"explain(
 fires
-files("examples/data/*.jpg") | image = bytes.decode_image().random_crop(32, 32) | select image
-----
+files("examples/data/photos/*/*.jpg") | image = bytes.decode_image().random_crop(32, 32) | select image
 
 keeps  # the whole picture must be good
-files("examples/data/*.jpg") | image = bytes.decode_image(check="whole").random_crop(32, 32) | select image
+files("examples/data/photos/*/*.jpg") | image = bytes.decode_image(check="whole").random_crop(32, 32) | select image
 ----
 the whole picture's other arguments have their defaults
 
 keeps
-files("examples/data/*.jpg") | whole = bytes.decode_image() | part = whole.random_crop(32, 32) | select whole, part
+files("examples/data/photos/*/*.jpg") | whole = bytes.decode_image() | part = whole.random_crop(32, 32) | select whole, part
 ----
 nothing else needs the picture
-)explain"};
+)explain",
+};
 
 }  // namespace zephon

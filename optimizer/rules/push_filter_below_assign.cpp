@@ -35,7 +35,6 @@ ZEPHON_RULE_DEF(PushFilterBelowAssign) = {
     .examples = R"explain(
 fires
 range(100) | x = index * 3 | filter x % 7 != 0
-----
 
 keeps  # the other reader of the assignment would lose samples
 stream a = range(100) | x = index * 3
@@ -43,6 +42,7 @@ stream b = a | filter x % 7 != 0
 concatenate(a, b)
 ----
 nothing else reads the step above
-)explain"};
+)explain",
+};
 
 }  // namespace zephon

@@ -31,7 +31,6 @@ ZEPHON_RULE_DEF(PushFilterBelowShuffle) = {
     .examples = R"explain(
 fires
 range(100) | shuffle() | filter index % 7 != 0
-----
 
 keeps  # a window: the samples that leave it depend on those that came
 range(100) | shuffle(buffer_size=10) | filter index % 7 != 0
@@ -44,6 +43,7 @@ stream b = a | filter index % 7 != 0
 concatenate(a, b)
 ----
 nothing else reads the step above
-)explain"};
+)explain",
+};
 
 }  // namespace zephon

@@ -24,12 +24,10 @@ ZEPHON_RULE_DEF(PushShuffleBelowAssign) = {
     .depth = 2,
     .examples = R"explain(
 fires
-files("examples/data/*.jpg") | image = bytes.decode_image() | shuffle(buffer_size=10)
-----
+files("examples/data/photos/*/*.jpg") | image = bytes.decode_image() | shuffle(buffer_size=10)
 
 fires
 range(100) | x = index * 3 | shuffle()
-----
 
 keeps  # the other reader of the assignment would be shuffled too
 stream a = range(100) | x = index * 3
@@ -39,9 +37,10 @@ concatenate(a, b)
 nothing else reads the step above
 
 keeps  # the filter has computed it already
-files("examples/data/*.jpg") | image = bytes.decode_image() | filter image.mean() > 10 | shuffle(buffer_size=2)
+files("examples/data/photos/*/*.jpg") | image = bytes.decode_image() | filter image.mean() > 10 | shuffle(buffer_size=2)
 ----
 the assignment computes nothing costly that a filter above computes too
-)explain"};
+)explain",
+};
 
 }  // namespace zephon

@@ -29,7 +29,6 @@ ZEPHON_RULE_DEF(PushSubsetBelowAssign) = {
     .examples = R"explain(
 fires
 range(100) | x = index * 3 | take(10)
-----
 
 keeps  # the other reader of the assignment would lose samples
 stream a = range(100) | x = index * 3
@@ -39,9 +38,10 @@ concatenate(a, b)
 nothing else reads the step above
 
 keeps  # the filter has computed it already
-files("examples/data/*.jpg") | image = bytes.decode_image() | filter image.mean() > 10 | take(1)
+files("examples/data/photos/*/*.jpg") | image = bytes.decode_image() | filter image.mean() > 10 | take(1)
 ----
 the assignment computes nothing costly that a filter above computes too
-)explain"};
+)explain",
+};
 
 }  // namespace zephon

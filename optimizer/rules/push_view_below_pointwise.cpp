@@ -84,20 +84,20 @@ constexpr Guard kGuards[] = {
 }  // namespace
 
 // Exact with failures too: each element is a value or a failure, and those that are cut away are never needed.
-ZEPHON_RULE_DEF(PushViewBelowPointwise) = {.name = "push_view_below_pointwise",
-                                           .summary =
-                                               "A view that takes a part of a tensor runs before pointwise work: what "
-                                               "is cut away is never computed, and the view "
-                                               "comes nearer to what made the tensor.",
-                                           .law = "view (f x y) = f (view x) (view y)",
-                                           .ends = "one view moves below one operation",
-                                           .guards = kGuards,
-                                           .match_expr = match,
-                                           .apply_expr = apply,
-                                           .examples = R"explain(
+ZEPHON_RULE_DEF(PushViewBelowPointwise) = {
+    .name = "push_view_below_pointwise",
+    .summary =
+        "A view that takes a part of a tensor runs before pointwise work: what "
+        "is cut away is never computed, and the view "
+        "comes nearer to what made the tensor.",
+    .law = "view (f x y) = f (view x) (view y)",
+    .ends = "one view moves below one operation",
+    .guards = kGuards,
+    .match_expr = match,
+    .apply_expr = apply,
+    .examples = R"explain(
 fires
-files("examples/data/*.jpg") | image = (f32(bytes.decode_image()) / 255).center_crop(32, 32) | select image
-----
+files("examples/data/photos/*/*.jpg") | image = (f32(bytes.decode_image()) / 255).center_crop(32, 32) | select image
 
 keeps  # a flip takes everything: nothing is saved
 range(10) | x = (full(1, [4, 4]) + index).flip() | select x
@@ -105,9 +105,10 @@ range(10) | x = (full(1, [4, 4]) + index).flip() | select x
 the view takes a part
 
 keeps
-files("examples/data/*.jpg") | a = f32(bytes.decode_image()) | b = a.center_crop(32, 32) | select a, b
+files("examples/data/photos/*/*.jpg") | a = f32(bytes.decode_image()) | b = a.center_crop(32, 32) | select a, b
 ----
 nothing else needs the whole
-)explain"};
+)explain",
+};
 
 }  // namespace zephon

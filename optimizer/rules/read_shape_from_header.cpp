@@ -53,13 +53,13 @@ ZEPHON_RULE_DEF(ReadShapeFromHeader) = {
     .apply_expr = apply,
     .examples = R"explain(
 fires
-files("examples/data/*.jpg") | image = bytes.decode_image().random_crop(32, 32) | select image
-----
+files("examples/data/photos/*/*.jpg") | image = bytes.decode_image().random_crop(32, 32) | select image
 
 keeps  # the picture is there anyway
-files("examples/data/*.jpg") | image = bytes.decode_image() | box = image.random_crop_box(32, 32)
+files("examples/data/photos/*/*.jpg") | image = bytes.decode_image() | box = image.random_crop_box(32, 32)
 ----
 nothing else needs the whole picture
-)explain"};
+)explain",
+};
 
 }  // namespace zephon

@@ -1,0 +1,72 @@
+#include <algorithm>
+
+#include "optimizer/analysis/expressions.h"
+#include "optimizer/rules/patterns.h"
+
+namespace zephon {
+namespace {
+
+bool match(Rewriter& rewriter, ExprId expr, Match& m) {
+  const Graph& graph = rewriter.graph();
+  const Expr& e = graph.expr(expr);
+  if (!e.op->shape_only || e.args.empty()) return false;
+  m.arg = e.args[0];
+  const Expr& pointwise = graph.expr(m.arg);
+  return pointwise.op->cls == OpClass::Pointwise && !pointwise.type.is_scalar() && !is_string(pointwise.type.elem);
+}
+
+/// The operand whose shape is that of the result: the only one that is not a constant, if no constant broadcasts it.
+ExprId shaped(const Graph& graph, const Expr& pointwise) {
+  ExprId found;
+  for (ExprId arg : pointwise.args) {
+    if (is_constant(graph.expr(arg))) continue;
+    if (found.valid()) return {};
+    found = arg;
+  }
+  if (!found.valid() || graph.expr(found).type.rank() != pointwise.type.rank()) return {};
+  const std::vector<Dim>& shape = graph.expr(found).type.shape;
+  for (ExprId arg : pointwise.args) {
+    if (arg == found) continue;
+    const std::vector<Dim>& other = graph.expr(arg).type.shape;
+    for (size_t d = 0; d < other.size(); ++d) {
+      const Dim& mine = shape[shape.size() - other.size() + d];
+      if (other[d].extent != 1 && !(mine.is_static() && mine == other[d])) return {};
+    }
+  }
+  return found;
+}
+
+ExprId apply(Rewriter& rewriter, const Match& m) {
+  Expr user = rewriter.graph().expr(m.expr);
+  user.args[0] = shaped(rewriter.graph(), rewriter.graph().expr(m.arg));
+  return rewriter.graph().add(std::move(user));
+}
+
+constexpr Guard kGuards[] = {
+    // Another operand could fail, or give the result another shape.
+    {"all operands but one are constants that do not widen it",
+     [](Rewriter& rewriter, const Match& m) { return shaped(rewriter.graph(), rewriter.graph().expr(m.arg)).valid(); }},
+};
+
+}  // namespace
+
+ZEPHON_RULE_DEF(PushShapeBelowPointwise) = {
+    .name = "push_shape_below_pointwise",
+    .summary = "What needs only the shape of a pointwise result gets it from the operand that has the same shape.",
+    .law = "f (g x) = f x, where f uses nothing but the shape and g is pointwise",
+    .ends = "one shape is asked for one operation earlier",
+    .guards = kGuards,
+    .match_expr = match,
+    .apply_expr = apply,
+    .examples = R"explain(
+fires
+files("examples/data/photos/*/*.jpg") | h = (f32(bytes.decode_image()) / 255).height() | select h
+
+keeps  # of two pictures either may be the smaller one, or fail
+range(4) | x = [index, 1, 2] + [index, index, index] | n = x.len() | select n
+----
+all operands but one are constants that do not widen it
+)explain",
+};
+
+}  // namespace zephon
