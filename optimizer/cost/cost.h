@@ -18,11 +18,6 @@ int64_t fixed_bytes(const Type& type);
 double own_ns(const Graph& graph, ExprId expr, const Machine& machine);
 /// Nanoseconds per sample of everything below the roots, each shared expression once.
 double tree_ns(const Graph& graph, const std::vector<ExprId>& roots, const Machine& machine);
-/// Nanoseconds per row that enters the node: its expressions; 0 for renumberings and the like.
-double node_ns(const Graph& graph, const Node& node, const Machine& machine);
 /// Nanoseconds per row that enters the lowest of `depth` nodes, which are `top`, its first input, and so on.
 double chain_ns(const Graph& graph, NodeId top, int depth, const Machine& machine);
-/// Nanoseconds per row of the sources, of the whole reachable graph.
-double graph_ns(const Graph& graph, const Machine& machine);
-
 }  // namespace zephon

@@ -45,39 +45,27 @@ double tree_ns(const Graph& graph, const std::vector<ExprId>& roots, const Machi
   return ns;
 }
 
-double node_ns(const Graph& graph, const Node& node, const Machine& machine) {
-  std::vector<ExprId> roots;
-  for (const Assign& a : node.assigns) roots.push_back(a.expr);
-  if (node.predicate.valid()) roots.push_back(node.predicate);
-  return tree_ns(graph, roots, machine);
-}
-
 double chain_ns(const Graph& graph, NodeId top, int depth, const Machine& machine) {
-  const Node& node = graph.node(top);
-  // rows(below) is 1 at the lowest node and shrinks upwards: fold from the bottom.
-  std::vector<const Node*> chain = {&node};
+  std::vector<const Node*> chain = {&graph.node(top)};
   while (static_cast<int>(chain.size()) < depth && chain.back()->inputs.size() == 1)
     chain.push_back(&graph.node(chain.back()->inputs[0]));
+  // Rows become fewer towards the output. In one region equal expressions are computed once, by the highest step.
   double ns = 0, rows = 1;
+  std::set<ExprId> seen;
   for (auto it = chain.rbegin(); it != chain.rend(); ++it) {
-    ns += rows * node_ns(graph, **it, machine);
-    rows *= row_factor(graph, **it);
-  }
-  return ns;
-}
-
-double graph_ns(const Graph& graph, const Machine& machine) {
-  std::vector<double> rows(graph.node_count(), 0);
-  double ns = 0;
-  for (NodeId id : graph.topological()) {
-    const Node& node = graph.node(id);
-    double in = node.inputs.empty() ? 1 : 0;
-    for (NodeId input : node.inputs) in += rows[static_cast<size_t>(input.index)];
-    // Expressions on batches run once a member.
-    const StreamType* type = node.inputs.empty() ? nullptr : &graph.node(node.inputs[0]).type;
-    const double members = type && type->batch ? static_cast<double>(type->batch->size) : 1;
-    ns += in * members * node_ns(graph, node, machine);
-    rows[static_cast<size_t>(id.index)] = in * row_factor(graph, node);
+    const Node& node = **it;
+    if (!is_one_to_one(node) && !is_filter(node)) seen.clear();
+    std::vector<ExprId> stack;
+    for (const Assign& a : node.assigns) stack.push_back(a.expr);
+    if (node.predicate.valid()) stack.push_back(node.predicate);
+    while (!stack.empty()) {
+      const ExprId id = stack.back();
+      stack.pop_back();
+      if (!seen.insert(id).second) continue;
+      ns += rows * own_ns(graph, id, machine);
+      for (ExprId arg : graph.expr(id).args) stack.push_back(arg);
+    }
+    rows *= row_factor(graph, node);
   }
   return ns;
 }

@@ -127,6 +127,12 @@ class Engine final : public Rewriter {
     for (const std::string& problem : verify_graph(graph_)) door_.problem(fmt::format("after {}: {}", after, problem));
   }
 
+  /// Long where expressions are deep, so only where somebody will read it.
+  template <class Id>
+  std::string text(Id id) const {
+    return door_.keeps_texts() ? to_text(graph_, id) : std::string();
+  }
+
   double cost(const Rule& rule, NodeId top) const {
     return rule.depth ? chain_ns(graph_, top, rule.depth, machine_) : 0;
   }
@@ -138,10 +144,10 @@ class Engine final : public Rewriter {
     const Span place = graph_.node(id).origin;
     const int32_t step = graph_.node(id).step;
     if (const std::string_view guard = refusing_guard(rule, match); !guard.empty()) {
-      door_.refused({&rule, place, step, to_text(graph_, id), guard});
+      door_.refused({&rule, place, step, text(id), guard});
       return false;
     }
-    Application a{&rule, place, step, to_text(graph_, id), cost(rule, id), 0, {}, {}};
+    Application a{&rule, place, step, text(id), cost(rule, id), 0, {}, {}};
     if (door_.keeps_texts()) a.before = to_text(graph_);
     rule.apply_node(*this, match);
     // The place where the pattern stood is now what the same user reads.
@@ -213,7 +219,7 @@ class Engine final : public Rewriter {
     const Node& n = graph_.node(id);
     const Span place = graph_.expr(expr).origin.empty() ? n.origin : graph_.expr(expr).origin.front();
     if (const std::string_view guard = refusing_guard(rule, match); !guard.empty()) {
-      door_.refused({&rule, place, n.step, to_text(graph_, expr), guard});
+      door_.refused({&rule, place, n.step, text(expr), guard});
       return expr;
     }
     const ExprId after = rule.apply_expr(*this, match);
@@ -221,7 +227,7 @@ class Engine final : public Rewriter {
     // What replaces an expression stands where it stood.
     const std::vector<Span> origin = graph_.expr(expr).origin;
     graph_.add_origin(after, origin);
-    applications.push_back({&rule, place, n.step, to_text(graph_, expr), tree_ns(expr), tree_ns(after), {}, {}});
+    applications.push_back({&rule, place, n.step, text(expr), tree_ns(expr), tree_ns(after), {}, {}});
     return after;
   }
 

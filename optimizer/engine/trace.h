@@ -17,7 +17,7 @@ struct Application {
   const Rule* rule = nullptr;
   Span place;
   int32_t step = 0;
-  std::string what;        ///< the part of the graph it is about, as text
+  std::string what;        ///< the part of the graph it is about, as text; only where texts are asked for
   double cost_before = 0;  ///< nanoseconds per sample of the part that changed
   double cost_after = 0;
   std::string before, after;  ///< the whole graph as text; only where asked for

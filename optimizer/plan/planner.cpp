@@ -324,8 +324,8 @@ class Planner {
                        {},
                        {}});
       else
-        door_.refused(
-            {&rules::FuseKernels, place, added.step, to_text(graph(), root), rules::FuseKernels.guards[0].name});
+        door_.refused({&rules::FuseKernels, place, added.step, door_.keeps_texts() ? to_text(graph(), root) : "",
+                       rules::FuseKernels.guards[0].name});
     }
   }
 

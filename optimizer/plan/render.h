@@ -25,10 +25,10 @@ class StageText {
 
  private:
   std::string definition(ExprId root);
-  const OpDef* field_op() const;
   Graph graph_;  // a copy: printing makes expressions
   const PlanNode& node_;
   std::map<ExprId, std::string> names_;
+  const OpDef* field_op_ = nullptr;
 };
 
 }  // namespace zephon

@@ -45,6 +45,10 @@ std::string_view kind_name(KernelGroup::Kind kind) {
 }
 
 StageText::StageText(const Plan& plan, const PlanNode& node) : graph_(plan.graph), node_(node) {
+  for (size_t i = 0; i < graph_.expr_count() && !field_op_; ++i) {
+    const Expr& e = graph_.expr({static_cast<int32_t>(i)});
+    if (is_field(e)) field_op_ = e.op;
+  }
   for (const OutputField& f : node.outputs)
     if (!is_leaf(graph_.expr(f.expr))) names_.emplace(f.expr, f.name);
   int next = 0;
@@ -59,28 +63,42 @@ std::string StageText::name_of(ExprId expr) const {
 }
 
 std::string StageText::definition(ExprId root) {
-  // Results of earlier groups print by their names; the expression itself by what it is.
-  const ExprId shown = graph_.rewrite(root, [&](ExprId id) {
-    auto it = names_.find(id);
-    if (id == root || it == names_.end()) return id;
-    // A field expression of that name, made from any field of the graph: only the text counts here.
-    Expr e = graph_.expr(id);
-    Expr leaf;
-    leaf.op = field_op();
-    if (!leaf.op) return id;
-    leaf.attrs.set("name", it->second);
-    leaf.type = e.type;
-    return graph_.add(std::move(leaf));
-  });
-  return to_text(graph_, shown);
-}
-
-const OpDef* StageText::field_op() const {
-  for (size_t i = 0; i < graph_.expr_count(); ++i) {
-    const Expr& e = graph_.expr({static_cast<int32_t>(i)});
-    if (is_field(e)) return e.op;
+  // Results of earlier groups print by their names; the expression itself by what it is. Nothing below a name is
+  // walked.
+  std::map<ExprId, ExprId> shown;
+  std::vector<ExprId> stack = {root};
+  while (!stack.empty()) {
+    const ExprId id = stack.back();
+    const Expr e = graph_.expr(id);
+    auto name = names_.find(id);
+    if (is_leaf(e) || shown.contains(id)) {
+      shown.emplace(id, id);
+      stack.pop_back();
+    } else if (id != root && name != names_.end()) {
+      Expr leaf;
+      leaf.op = field_op_;
+      leaf.attrs.set("name", name->second);
+      leaf.type = e.type;
+      shown[id] = leaf.op ? graph_.add(std::move(leaf)) : id;
+      stack.pop_back();
+    } else {
+      Expr copy = e;
+      bool waits = false;
+      for (ExprId& arg : copy.args) {
+        auto it = shown.find(arg);
+        if (it == shown.end()) {
+          stack.push_back(arg);
+          waits = true;
+        } else {
+          arg = it->second;
+        }
+      }
+      if (waits) continue;
+      shown[id] = graph_.add(std::move(copy));
+      stack.pop_back();
+    }
   }
-  return nullptr;
+  return to_text(graph_, shown.at(root));
 }
 
 std::vector<std::string> StageText::lines() {

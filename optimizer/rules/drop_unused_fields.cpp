@@ -21,7 +21,8 @@ std::vector<Assign> needed(Rewriter& rewriter, NodeId id) {
     overwritten.insert(it->field);
     if (!live && !read.contains(it->field)) continue;
     read.erase(it->field);
-    add_reads(rewriter.graph(), it->expr, read);
+    const FieldSet& mine = rewriter.reads().of(it->expr);
+    read.insert(mine.begin(), mine.end());
     kept.push_back(*it);
   }
   std::reverse(kept.begin(), kept.end());
