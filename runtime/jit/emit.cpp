@@ -748,9 +748,8 @@ class Emitter {
       case KOp::Abs:
         return intrinsic(llvm::Intrinsic::fabs);
       case KOp::Minimum:
-        return b_.CreateBinaryIntrinsic(llvm::Intrinsic::minimum, a, b);
       case KOp::Maximum:
-        return b_.CreateBinaryIntrinsic(llvm::Intrinsic::maximum, a, b);
+        return extreme(n, a, b);
       case KOp::Compare: {
         using P = llvm::CmpInst;
         constexpr P::Predicate predicates[] = {P::FCMP_OEQ, P::FCMP_UNE, P::FCMP_OLT,
@@ -764,6 +763,20 @@ class Emitter {
       default:
         llvm_unreachable("no such operation on floats");
     }
+  }
+
+  Value* extreme(const KNode& n, Value* a, Value* b) {
+    bool least = n.op == KOp::Minimum;
+    if (n.elem != Elem::F16)
+      return b_.CreateBinaryIntrinsic(least ? llvm::Intrinsic::minimum : llvm::Intrinsic::maximum, a, b);
+    // LLVM 19 narrows the intrinsic to half, and then loses NaN where the processor has no half arithmetic.
+    Type* t = i(32, a);
+    Value* bits_a = b_.CreateBitCast(a, t);
+    Value* bits_b = b_.CreateBitCast(b, t);
+    Value* zero = b_.CreateBitCast(least ? b_.CreateOr(bits_a, bits_b) : b_.CreateAnd(bits_a, bits_b), a->getType());
+    Value* other = b_.CreateSelect(least ? b_.CreateFCmpOLT(a, b) : b_.CreateFCmpOGT(a, b), a, b);
+    Value* number = b_.CreateSelect(b_.CreateFCmpOEQ(a, b), zero, other);
+    return b_.CreateSelect(b_.CreateFCmpUNO(a, a), a, number);  // a NaN in b was chosen by the comparison
   }
 
   Value* bitcast(const KNode& from, const KNode& n, Value* a) {

@@ -294,7 +294,7 @@ const std::vector<int64_t>& KernelIr::byte_table(int32_t id) {
       continue;
     }
     bool ready = true;
-    if (n.op != KOp::Load)
+    if (n.byte_source != at)
       for (int32_t arg : {n.a, n.b, n.c})
         if (arg >= 0 && node(arg).op != KOp::Const && !byte_tables_.contains(arg)) {
           stack.push_back(arg);
@@ -308,7 +308,7 @@ const std::vector<int64_t>& KernelIr::byte_table(int32_t id) {
     };
     for (size_t i = 0; i < 256; ++i)
       values[i] =
-          n.op == KOp::Load ? static_cast<int64_t>(i) : apply(n, operand(n.a, i), operand(n.b, i), operand(n.c, i));
+          n.byte_source == at ? static_cast<int64_t>(i) : apply(n, operand(n.a, i), operand(n.b, i), operand(n.c, i));
     byte_tables_.emplace(at, std::move(values));
     stack.pop_back();
   }
@@ -600,7 +600,7 @@ int32_t KernelIr::effect(KOp op, KVal condition) {
 void KernelIr::fail_if(KVal cond) {
   if (is_constant(cond, 0)) return;
   const KNode& n = node(cond.id);
-  if (n.byte_source >= 0 && n.op != KOp::Load && n.op != KOp::RowLoad) {
+  if (n.byte_source >= 0) {
     const std::vector<int64_t>& values = byte_table(cond.id);
     if (std::all_of(values.begin(), values.end(), [](int64_t v) { return v == 0; })) return;
   }
@@ -804,7 +804,7 @@ bool KernelIr::linear(KVal value, int32_t loop, KVal& coefficient, KVal& rest) {
 /// Rough cost of a vectorised chain from its byte, in simple instructions.
 int KernelIr::chain_cost(int32_t id, std::set<int32_t>& seen) const {
   const KNode& n = node(id);
-  if (n.op == KOp::Const || n.op == KOp::Load || n.op == KOp::RowLoad || !seen.insert(id).second) return 0;
+  if (n.op == KOp::Const || n.byte_source == id || !seen.insert(id).second) return 0;
   int cost = n.op == KOp::Div || n.op == KOp::Sqrt || n.op == KOp::Rem ? 8 : 1;
   if (n.elem == Elem::BF16) cost += 6;
   if (n.elem == Elem::F16) cost += 2;
