@@ -1,4 +1,5 @@
-// What compiled kernels reach: bytes per second against memcpy in DRAM, nanoseconds per sample in columns, time to compile.
+// What compiled kernels reach: bytes per second against memcpy in DRAM, nanoseconds per sample in columns, time to
+// compile.
 #include <benchmark/benchmark.h>
 
 #include <cstdlib>
@@ -25,8 +26,9 @@ struct Program {
     return fields.back();
   }
   ExprId number(Elem elem, double v) {
-    return add_constant(graph, all_ops(), Value::scalar(is_float(elem) ? Scalar::of_float(elem, v)
-                                                                       : Scalar::of_int(elem, static_cast<int64_t>(v))));
+    return add_constant(
+        graph, all_ops(),
+        Value::scalar(is_float(elem) ? Scalar::of_float(elem, v) : Scalar::of_int(elem, static_cast<int64_t>(v))));
   }
   ExprId numbers(const std::vector<double>& items) {
     Value v(Elem::F32, {static_cast<int64_t>(items.size())});
@@ -43,7 +45,8 @@ struct Program {
       constants.push_back(graph.expr(arg).constant.get());
     }
     for (const Parameter& p : signature_of(*op).parameters)
-      if (p.static_kind != StaticKind::None && p.default_value && !attrs.has(p.name)) attrs.set(p.name, *p.default_value);
+      if (p.static_kind != StaticKind::None && p.default_value && !attrs.has(p.name))
+        attrs.set(p.name, *p.default_value);
     std::string error;
     int bad = 0;
     Expr expr;
@@ -54,7 +57,8 @@ struct Program {
     return graph.add(std::move(expr));
   }
   std::shared_ptr<const CompiledKernel> compile(KernelGroup::Kind kind, std::vector<ExprId> roots) {
-    static auto compiler = make_kernel_compiler({.cpu = KernelOptions::from_environment().cpu, .cache_dir = {}, .use_cache = false});
+    static auto compiler =
+        make_kernel_compiler({.cpu = KernelOptions::from_environment().cpu, .cache_dir = {}, .use_cache = false});
     std::string error;
     auto kernel = compiler->compile(graph, {kind, std::move(roots), fields}, error);
     if (!kernel) {
@@ -87,10 +91,10 @@ ExprId imagenet(Program& p, int64_t size) {
 constexpr int64_t kSize = 224, kRows = 256, kColumns = 320;
 constexpr int64_t kInBytes = kSize * kSize * 3, kOutBytes = kInBytes * 4;
 
-void *aligned(size_t bytes) { return std::aligned_alloc(64, (bytes + 63) / 64 * 64); }
+void* aligned(size_t bytes) { return std::aligned_alloc(64, (bytes + 63) / 64 * 64); }
 
-/// `samples` pictures one behind the other: enough that neither source nor target is in the cache. Argument: 0 no picture turned, 1 every, 2
-/// every other.
+/// `samples` pictures one behind the other: enough that neither source nor target is in the cache. Argument: 0 no
+/// picture turned, 1 every, 2 every other.
 void crop_flip_normalize(benchmark::State& state) {
   Program p;
   auto kernel = p.compile(KernelGroup::Kind::PerSample, {imagenet(p, kSize)});
@@ -116,7 +120,13 @@ void crop_flip_normalize(benchmark::State& state) {
   std::free(in);
   std::free(out);
 }
-BENCHMARK(crop_flip_normalize)->ArgNames({"turn", "pictures"})->Args({0, 400})->Args({1, 400})->Args({2, 400})->Args({0, 1})->Args({1, 1});
+BENCHMARK(crop_flip_normalize)
+    ->ArgNames({"turn", "pictures"})
+    ->Args({0, 400})
+    ->Args({1, 400})
+    ->Args({2, 400})
+    ->Args({0, 1})
+    ->Args({1, 1});
 
 /// The yardstick: as many bytes read and written by memcpy, pieces of the size of one result.
 void copy(benchmark::State& state) {
@@ -189,9 +199,11 @@ void time_to_kernel(benchmark::State& state) {
   Program p;
   ExprId root = imagenet(p, kSize);
   std::string error;
-  if (options.use_cache) make_kernel_compiler(options)->compile(p.graph, {KernelGroup::Kind::PerSample, {root}, p.fields}, error);
+  if (options.use_cache)
+    make_kernel_compiler(options)->compile(p.graph, {KernelGroup::Kind::PerSample, {root}, p.fields}, error);
   for (auto _ : state) {
-    auto kernel = make_kernel_compiler(options)->compile(p.graph, {KernelGroup::Kind::PerSample, {root}, p.fields}, error);
+    auto kernel =
+        make_kernel_compiler(options)->compile(p.graph, {KernelGroup::Kind::PerSample, {root}, p.fields}, error);
     if (!kernel) state.SkipWithError(error.c_str());
   }
   std::string remove = std::string("rm -rf ") + dir;

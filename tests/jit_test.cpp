@@ -53,8 +53,8 @@ class Folder {
   std::string path_;
 };
 
-/// The processors that code is made for here: the host, and those below it that it can stand in for. One after the other, as to
-/// compile everything for each of them takes its time.
+/// The processors that code is made for here: the host, and those below it that it can stand in for. One after the
+/// other, as to compile everything for each of them takes its time.
 std::string next_cpu() {
   static size_t turn = 0;
   std::vector<std::string> all{"", "x86-64"};
@@ -83,7 +83,8 @@ class Sample1 {
   std::vector<Value> values;
 
   ExprId field(Value value, std::vector<Dim> shape) {
-    ExprId id = add_field(graph, all_ops(), fmt::format("f{}", fields.size()), Type::tensor(value.elem(), std::move(shape)));
+    ExprId id =
+        add_field(graph, all_ops(), fmt::format("f{}", fields.size()), Type::tensor(value.elem(), std::move(shape)));
     fields.push_back(id);
     values.push_back(std::move(value));
     return id;
@@ -113,7 +114,8 @@ class Sample1 {
       constants.push_back(graph.expr(arg).constant.get());
     }
     for (const Parameter& p : signature_of(*op).parameters)
-      if (p.static_kind != StaticKind::None && p.default_value && !attrs.has(p.name)) attrs.set(p.name, *p.default_value);
+      if (p.static_kind != StaticKind::None && p.default_value && !attrs.has(p.name))
+        attrs.set(p.name, *p.default_value);
     std::string error;
     int bad = 0;
     std::optional<Type> type = unify(*op, attrs, types, constants, error, bad);
@@ -209,15 +211,47 @@ std::vector<Scalar> edge_values(Elem elem) {
     if (is_signed)
       for (int64_t v : {-1, -2, -7}) out.push_back(Scalar::of_int(elem, v));
     if (elem == Elem::I64)
-      for (int64_t v : {int64_t{1} << 53, (int64_t{1} << 53) + 1, (int64_t{1} << 62) + (int64_t{1} << 54) + 1, int64_t{65520},
-                        int64_t{16777217}})
+      for (int64_t v : {int64_t{1} << 53, (int64_t{1} << 53) + 1, (int64_t{1} << 62) + (int64_t{1} << 54) + 1,
+                        int64_t{65520}, int64_t{16777217}})
         out.push_back(Scalar::of_int(elem, v));
     return out;
   }
   constexpr double inf = std::numeric_limits<double>::infinity();
-  for (double v : {0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.14159, 0.1, 255.0, 255.5, 256.0, 1e-40, -1e-40, 6e-8, 1e-3,
-                   65504.0, 65520.0, 1e5, 2147483647.0, 2147483648.0, -2147483648.0, -2147483649.0, 9223372036854775808.0,
-                   -9223372036854775808.0, 1e10, 1e30, -1e30, 3.4e38, 1e300, 700.0, inf, -inf,
+  for (double v : {0.0,
+                   -0.0,
+                   1.0,
+                   -1.0,
+                   0.5,
+                   -0.5,
+                   1.5,
+                   2.5,
+                   -2.5,
+                   3.14159,
+                   0.1,
+                   255.0,
+                   255.5,
+                   256.0,
+                   1e-40,
+                   -1e-40,
+                   6e-8,
+                   1e-3,
+                   65504.0,
+                   65520.0,
+                   1e5,
+                   2147483647.0,
+                   2147483648.0,
+                   -2147483648.0,
+                   -2147483649.0,
+                   9223372036854775808.0,
+                   -9223372036854775808.0,
+                   1e10,
+                   1e30,
+                   -1e30,
+                   3.4e38,
+                   1e300,
+                   700.0,
+                   inf,
+                   -inf,
                    std::numeric_limits<double>::quiet_NaN()})
     out.push_back(Scalar::of_float(elem, round_to(elem, v)));
   return out;
@@ -232,7 +266,8 @@ Value vector_of(Elem elem, const std::vector<Scalar>& items) {
 constexpr Elem kElems[] = {Elem::Bool, Elem::U8,  Elem::U16,  Elem::I8,  Elem::I16, Elem::I32,
                            Elem::I64,  Elem::F16, Elem::BF16, Elem::F32, Elem::F64};
 
-// ---- every elementwise operator, over edge values, in columns and in tensors --------------------------------------------
+// ---- every elementwise operator, over edge values, in columns and in tensors
+// --------------------------------------------
 
 /// All choices of static parameters worth trying: element types and enumerations; others keep their default.
 std::vector<Attrs> attr_choices(const Signature& signature) {
@@ -293,7 +328,8 @@ void check_pointwise(const OpDef& op, const Attrs& attrs, const std::vector<Elem
   }
   auto describe = [&](size_t i) {
     std::string text;
-    for (const auto& column : columns) text += fmt::format("{}{}", elem_name(column[i].elem), "(" + show(column[i]) + ") ");
+    for (const auto& column : columns)
+      text += fmt::format("{}{}", elem_name(column[i].elem), "(" + show(column[i]) + ") ");
     return text;
   };
   auto kernel = [&](KernelGroup::Kind kind, const std::vector<ExprId>& roots) {
@@ -327,7 +363,8 @@ void check_pointwise(const OpDef& op, const Attrs& attrs, const std::vector<Elem
   Sample1 t;
   expr.args.clear();
   auto n = static_cast<int64_t>(results.size());
-  for (size_t a = 0; a < elems.size(); ++a) expr.args.push_back(t.field(vector_of(elems[a], good[a]), {Dim::unknown()}));
+  for (size_t a = 0; a < elems.size(); ++a)
+    expr.args.push_back(t.field(vector_of(elems[a], good[a]), {Dim::unknown()}));
   expr.type.shape = {Dim::unknown()};
   Outcome tensor = run_kernel(t, t.graph.add(expr), {n}, cpu);
   ASSERT_FALSE(tensor.failed);
@@ -362,7 +399,8 @@ TEST(Jit, EveryPointwiseOperatorEqualsItsDefinition) {
   EXPECT_GT(checked, 100);
 }
 
-// ---- shapes -----------------------------------------------------------------------------------------------------------
+// ---- shapes
+// -----------------------------------------------------------------------------------------------------------
 
 Value random_value(Elem elem, std::vector<int64_t> shape, std::mt19937_64& random) {
   Value out(elem, std::move(shape));
@@ -400,7 +438,8 @@ ExprId box_field(Sample1& s, Value box, Dim height, Dim width) {
 
 TEST(Jit, BroadcastsAsNumPyDoes) {
   std::mt19937_64 random(1);
-  const std::vector<std::vector<int64_t>> shapes = {{}, {1}, {5}, {4, 5}, {4, 1}, {1, 5}, {3, 4, 5}, {3, 1, 1}, {1, 1, 1}};
+  const std::vector<std::vector<int64_t>> shapes = {{},     {1},       {5},       {4, 5},   {4, 1},
+                                                    {1, 5}, {3, 4, 5}, {3, 1, 1}, {1, 1, 1}};
   for (const auto& a : shapes)
     for (const auto& b : shapes)
       for (bool open : {false, true}) {
@@ -435,10 +474,12 @@ TEST(Jit, ViewsReadWhereTheDefinitionReads) {
         ExprId flag = s.fixed(Value::scalar(Scalar::of_bool(turn)));
         ExprId flipped = s.call("flip", {image, flag}, attrs_of({{"direction", std::string(direction)}}));
         expect_same(s, flipped);
-        expect_same(s, s.call("transpose", {s.cast(flipped, Elem::F32)}, attrs_of({{"order", std::vector<int64_t>{2, 0, 1}}})));
+        expect_same(
+            s, s.call("transpose", {s.cast(flipped, Elem::F32)}, attrs_of({{"order", std::vector<int64_t>{2, 0, 1}}})));
         if (HasFatalFailure()) return;
       }
-    for (auto box : {box_of(0, 0, 6, 37), box_of(2, 5, 3, 20), box_of(5, 36, 1, 1), box_of(2, 5, 5, 20), box_of(-1, 0, 2, 2)}) {
+    for (auto box :
+         {box_of(0, 0, 6, 37), box_of(2, 5, 3, 20), box_of(5, 36, 1, 1), box_of(2, 5, 5, 20), box_of(-1, 0, 2, 2)}) {
       Sample1 s;
       ExprId image = picture(s, {6, 37, 3});
       Dim height = open ? Dim::unknown() : Dim::of(box.at(2).i), width = open ? Dim::unknown() : Dim::of(box.at(3).i);
@@ -469,7 +510,8 @@ TEST(Jit, EmptyTensorsAreFine) {
   }
 }
 
-// ---- reductions -------------------------------------------------------------------------------------------------------
+// ---- reductions
+// -------------------------------------------------------------------------------------------------------
 
 TEST(Jit, ReductionsRunInSixteenLanes) {
   std::mt19937_64 random(5);
@@ -526,7 +568,8 @@ TEST(Jit, StandardisesAPictureByItsOwnMean) {
   expect_same(s, s.call("div", {centred, s.call("sqrt", {s.call("mean", {s.call("mul", {centred, centred})})})}));
 }
 
-// ---- pictures -----------------------------------------------------------------------------------------------------------
+// ---- pictures
+// -----------------------------------------------------------------------------------------------------------
 
 ExprId normalized(Sample1& s, ExprId image, const std::vector<double>& mean, const std::vector<double>& deviation) {
   ExprId unit = s.call("div", {s.cast(image, Elem::F32), s.number(Elem::F32, 255)});
@@ -543,7 +586,8 @@ TEST(Jit, CropFlipNormalizeToChw) {
   for (bool turn : {false, true})
     for (int64_t width : {1, 5, 64, 100}) {
       Sample1 s;
-      ExprId image = s.field(random_value(Elem::U8, {40, 120, 3}, random), {Dim::unknown(), Dim::unknown(), Dim::of(3)});
+      ExprId image =
+          s.field(random_value(Elem::U8, {40, 120, 3}, random), {Dim::unknown(), Dim::unknown(), Dim::of(3)});
       ExprId cut = s.call("crop", {image, box_field(s, box_of(3, 7, 20, width), Dim::of(20), Dim::of(width))});
       ExprId flipped = s.call("flip", {cut, s.fixed(Value::scalar(Scalar::of_bool(turn)))});
       expect_same(s, to_chw(s, normalized(s, flipped, {0.485, 0.456, 0.406}, {0.229, 0.224, 0.225})));
@@ -583,16 +627,19 @@ TEST(Jit, DearFunctionsOfBytesAreTables) {
 TEST(Jit, ResampleFusesWithWhatStandsAround) {
   std::mt19937_64 random(10);
   for (Elem elem : {Elem::U8, Elem::F32})
-    for (auto [in_h, in_w, out_h, out_w] : {std::array<int64_t, 4>{40, 50, 17, 23}, {9, 9, 20, 31}, {33, 70, 33, 20}, {1, 1, 4, 4}})
+    for (auto [in_h, in_w, out_h, out_w] :
+         {std::array<int64_t, 4>{40, 50, 17, 23}, {9, 9, 20, 31}, {33, 70, 33, 20}, {1, 1, 4, 4}})
       for (int shape = 0; shape < 4; ++shape) {
         Sample1 s;
-        ExprId image = s.field(random_value(elem, {in_h, in_w, 3}, random), {Dim::unknown(), Dim::unknown(), Dim::of(3)});
+        ExprId image =
+            s.field(random_value(elem, {in_h, in_w, 3}, random), {Dim::unknown(), Dim::unknown(), Dim::of(3)});
         ExprId turn = s.fixed(Value::scalar(Scalar::of_bool(shape % 2 == 1)));
         ExprId source = image;
         // 0, 1: the picture itself; 2: a part of it in place; 3: its mirror image, copied
         if (shape == 2) {
           int64_t h = (in_h + 1) / 2, w = (in_w + 1) / 2;
-          source = s.call("crop", {image, box_field(s, box_of(in_h - h, in_w - w, h, w), Dim::unknown(), Dim::unknown())});
+          source =
+              s.call("crop", {image, box_field(s, box_of(in_h - h, in_w - w, h, w), Dim::unknown(), Dim::unknown())});
         }
         if (shape == 3) source = s.call("flip", {image, turn});
         ExprId resized = s.call("resize", {source}, attrs_of({{"height", out_h}, {"width", out_w}}));
@@ -604,7 +651,8 @@ TEST(Jit, ResampleFusesWithWhatStandsAround) {
       }
 }
 
-// ---- columns ------------------------------------------------------------------------------------------------------------
+// ---- columns
+// ------------------------------------------------------------------------------------------------------------
 
 TEST(Jit, ColumnsComputeSeveralResultsAndMarkTheirFailures) {
   Sample1 s;
@@ -668,12 +716,14 @@ TEST(Jit, ListsWhatItMade) {
   Sample1 s;
   ExprId root = s.call("add", {s.open(Value(Elem::F32, {3})), s.number(Elem::F32, 1)});
   KernelListing listing = compiler().listing(s.graph, {KernelGroup::Kind::PerSample, {root}, s.fields});
-  EXPECT_NE(listing.loop_nest.find("for i0 < in0.0:\n  out0[i0] = (in0[i0] + 1)\n"), std::string::npos) << listing.loop_nest;
+  EXPECT_NE(listing.loop_nest.find("for i0 < in0.0:\n  out0[i0] = (in0[i0] + 1)\n"), std::string::npos)
+      << listing.loop_nest;
   EXPECT_NE(listing.llvm_ir.find("define"), std::string::npos);
   EXPECT_NE(listing.assembly.find("run:"), std::string::npos);
 }
 
-// ---- the cache ------------------------------------------------------------------------------------------------------------
+// ---- the cache
+// ------------------------------------------------------------------------------------------------------------
 
 struct CacheRun {
   KernelCompiler::Stats stats;
@@ -785,7 +835,8 @@ TEST(JitCache, StaysWithinItsBound) {
   EXPECT_TRUE(cache.find("key 49"));
 }
 
-// ---- random expressions -----------------------------------------------------------------------------------------------
+// ---- random expressions
+// -----------------------------------------------------------------------------------------------
 
 /// Grows typed expressions over u8 pictures, f32 tensors and scalars.
 class RandomExpression {
@@ -797,22 +848,34 @@ class RandomExpression {
     ExprId x = tensor(depth - 1);
     Elem elem = s_.graph.expr(x).type.elem;
     switch (pick(is_float(elem) ? 9 : 4)) {
-      case 0: return s_.call("flip", {x, flag()});
-      case 1: return elem == Elem::I32 ? s_.call("add", {x, small(elem)}) : s_.cast(x, Elem::F32);
-      case 2: return s_.cast(x, elem == Elem::F32 ? Elem::F64 : Elem::F32);
-      case 3: return elem == Elem::U8 ? s_.cast(x, Elem::I32) : s_.call("mul", {x, small(elem)});
-      case 4: return s_.call("add", {x, s_.cast(tensor(depth - 1), elem)});
-      case 5: return s_.call("div", {x, small(elem)});
-      case 6: return s_.call("sub", {x, s_.call("mean", {x}, attrs_of({{"axes", std::vector<int64_t>{pick(3)}}})) .index >= 0
-                                               ? s_.call("mean", {x}) : x});
-      case 7: return s_.call("maximum", {x, s_.cast(tensor(depth - 1), elem)});
-      default: return s_.call("where", {s_.call("lt", {x, small(elem)}), x, s_.cast(tensor(depth - 1), elem)});
+      case 0:
+        return s_.call("flip", {x, flag()});
+      case 1:
+        return elem == Elem::I32 ? s_.call("add", {x, small(elem)}) : s_.cast(x, Elem::F32);
+      case 2:
+        return s_.cast(x, elem == Elem::F32 ? Elem::F64 : Elem::F32);
+      case 3:
+        return elem == Elem::U8 ? s_.cast(x, Elem::I32) : s_.call("mul", {x, small(elem)});
+      case 4:
+        return s_.call("add", {x, s_.cast(tensor(depth - 1), elem)});
+      case 5:
+        return s_.call("div", {x, small(elem)});
+      case 6:
+        return s_.call("sub", {x, s_.call("mean", {x}, attrs_of({{"axes", std::vector<int64_t>{pick(3)}}})).index >= 0
+                                      ? s_.call("mean", {x})
+                                      : x});
+      case 7:
+        return s_.call("maximum", {x, s_.cast(tensor(depth - 1), elem)});
+      default:
+        return s_.call("where", {s_.call("lt", {x, small(elem)}), x, s_.cast(tensor(depth - 1), elem)});
     }
   }
 
  private:
   int64_t pick(int64_t n) { return std::uniform_int_distribution<int64_t>(0, n - 1)(random_); }
-  ExprId small(Elem elem) { return s_.number(elem, is_float(elem) ? 0.37 * double(pick(20)) + 0.1 : double(pick(20) + 1)); }
+  ExprId small(Elem elem) {
+    return s_.number(elem, is_float(elem) ? 0.37 * double(pick(20)) + 0.1 : double(pick(20) + 1));
+  }
   ExprId flag() { return s_.fixed(Value::scalar(Scalar::of_bool(pick(2) == 1))); }
   ExprId leaf() {
     Elem elem = pick(2) ? Elem::U8 : Elem::F32;

@@ -1,14 +1,13 @@
 #pragma once
 // LLVM IR -> optimised machine code -> image.
 
-#include <llvm/IR/Module.h>
-
 #include <memory>
 #include <string>
 
 #include "runtime/kernels/code_image.h"
 
 namespace llvm {
+class Module;
 class TargetMachine;
 }
 

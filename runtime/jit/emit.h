@@ -1,11 +1,14 @@
 #pragma once
 // Loops over scalar code -> LLVM IR.
 
-#include <llvm/IR/Module.h>
-
 #include <memory>
 
 #include "runtime/jit/lower.h"
+
+namespace llvm {
+class LLVMContext;
+class Module;
+}  // namespace llvm
 
 namespace zephon {
 

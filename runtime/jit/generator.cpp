@@ -1,6 +1,7 @@
 // What the library gives to the loader: one factory.
 #include <fmt/format.h>
 #include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Support/raw_ostream.h>
 
