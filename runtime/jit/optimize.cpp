@@ -1,5 +1,6 @@
 // The only file with PassBuilder: its headers are slow to compile.
 #include <llvm/Analysis/TargetLibraryInfo.h>
+#include <llvm/IR/Module.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Target/TargetMachine.h>
 
