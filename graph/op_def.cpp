@@ -9,6 +9,10 @@ const OpDef* OpTable::find(std::string_view name) const {
   return it != ops_.end() && (*it)->name == name ? *it : nullptr;
 }
 
+bool is_data_constant(const Expr& expr) {
+  return expr.op->cls == OpClass::Leaf && !expr.constant && expr.op->name != "field";
+}
+
 Failure DefineCall::failure(std::string code, std::string message) const {
   const Expr& e = expr();
   return {std::move(code), std::move(message), e.origin.empty() ? Span{} : e.origin.front()};

@@ -167,6 +167,9 @@ struct OpDef {
   bool promotes = false;       ///< arithmetic promotion of section 5 is applied to N, F, I arguments before unification
 };
 
+/// A leaf whose value is known when the data set is opened, and is the same for every sample (dirs(root)).
+bool is_data_constant(const Expr& expr);
+
 #define ZEPHON_OP_DEF(Name)  \
   namespace ops {            \
   extern const OpDef Name;   \

@@ -55,7 +55,8 @@ int usable_cores() {
   for_each_cgroup([&](const std::string& folder) {
     std::string text = slurp(folder + "cpu.max");  // "QUOTA PERIOD" or "max PERIOD", microseconds
     double quota = 0, period = 0;
-    if (std::sscanf(text.c_str(), "%lf %lf", &quota, &period) == 2 && period > 0) cores = std::min(cores, quota / period);
+    if (std::sscanf(text.c_str(), "%lf %lf", &quota, &period) == 2 && period > 0)
+      cores = std::min(cores, quota / period);
   });
   return std::max(1, static_cast<int>(std::ceil(cores)));
 }
@@ -90,7 +91,8 @@ double seconds_since_start() {
   for (int field = 2; at != std::string::npos && field < 22; ++field) at = stat.find(' ', at + 1);
   timespec now{};
   clock_gettime(CLOCK_BOOTTIME, &now);
-  double started = at == std::string::npos ? 0 : std::strtod(stat.c_str() + at, nullptr) / static_cast<double>(sysconf(_SC_CLK_TCK));
+  double started =
+      at == std::string::npos ? 0 : std::strtod(stat.c_str() + at, nullptr) / static_cast<double>(sysconf(_SC_CLK_TCK));
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9 - started;
 }
 

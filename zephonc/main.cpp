@@ -16,7 +16,9 @@ struct Command {
   int (*run)(const zephon::Options&);
 };
 constexpr Command kCommands[] = {
-    {"explain", zephon::command_explain},
+    {"run", zephon::command_run},   {"check", zephon::command_check}, {"plan", zephon::command_plan},
+    {"show", zephon::command_show}, {"ir", zephon::command_ir},       {"verify", zephon::command_verify},
+    {"ops", zephon::command_ops},   {"rules", zephon::command_rules}, {"explain", zephon::command_explain},
 };
 
 int dispatch(const zephon::Options& options) {

@@ -298,7 +298,7 @@ std::string plan_dot(const Plan& plan, const SourceMap& sources, const std::stri
   return out + "}\n";
 }
 
-std::string plan_json(const Plan& plan, const SourceMap& sources) {
+std::string plan_json(const Plan& plan, const SourceMap& sources, const std::string& options) {
   Json nodes = Json::array();
   for (const PlanNode& node : plan.nodes) {
     Json inputs = Json::array(), outputs = Json::object(), lines = Json::array();
@@ -324,6 +324,7 @@ std::string plan_json(const Plan& plan, const SourceMap& sources) {
                {"hash", plan.hash},
                {"least_memory", plan.least_memory},
                {"seed", plan.seed},
+               {"options", Json::parse(options)},
                {"nodes", nodes}});
 }
 

@@ -17,7 +17,8 @@ std::string graph_json(const Graph& graph, const SourceMap& sources, const std::
 /// The physical plan: a line a stage, sources first, with what it computes, costs and source lines.
 std::string plan_text(const Plan& plan, const SourceMap& sources);
 std::string plan_dot(const Plan& plan, const SourceMap& sources, const std::string& title);
-std::string plan_json(const Plan& plan, const SourceMap& sources);
+/// `options`: JSON text, kept under that key.
+std::string plan_json(const Plan& plan, const SourceMap& sources, const std::string& options);
 /// "source -> decode_region, resize -> batch -> deliver".
 std::string plan_one_line(const Plan& plan);
 

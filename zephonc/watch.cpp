@@ -14,10 +14,15 @@ constexpr double kGrace = 5;  // seconds for a stalled run to end by itself
 
 }  // namespace
 
-RunWatch::RunWatch(WatchOptions options) : options_(std::move(options)), thread_([this] { loop(); }) {}
+RunWatch::RunWatch(WatchOptions options) : options_(std::move(options)) {}
+void RunWatch::start() {
+  thread_ = std::thread([this] { loop(); });
+}
 RunWatch::~RunWatch() { finish(); }
 
-double RunWatch::seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
+double RunWatch::seconds() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+}
 
 void RunWatch::delivered(uint64_t members) {
   last_at_ = seconds();
@@ -41,7 +46,7 @@ void RunWatch::finish() {
     ending_ = true;
   }
   wake_.notify_all();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
   clear_progress();
 }
 
@@ -51,9 +56,10 @@ void RunWatch::loop() {
   while (!wake_.wait_for(lock, kTick, [&] { return ending_; })) {
     if (stop_signal() != 0) stop_ = true;
     if (take_status_request() && options_.status) {
-      clear_progress();
-      say(fmt::format("{} samples after {}\n{}", human_count(static_cast<double>(samples())), human_seconds(seconds()),
-                      options_.status()));
+      say_above([&] {
+        say(fmt::format("{} samples after {}\n{}", human_count(static_cast<double>(samples())),
+                        human_seconds(seconds()), options_.status()));
+      });
     }
     if (options_.progress) draw_progress();
     if (!stalled_) continue;
@@ -72,7 +78,8 @@ void RunWatch::draw_progress() {
   shown_rate_ = shown_rate_ == 0 ? rate : 0.7 * shown_rate_ + 0.3 * rate;
   shown_at_ = now;
   shown_samples_ = done;
-  std::string line = fmt::format("{} samples  {} samples/s", human_count(static_cast<double>(done)), human_count(shown_rate_));
+  std::string line =
+      fmt::format("{} samples  {} samples/s", human_count(static_cast<double>(done)), human_count(shown_rate_));
   if (std::string name = options_.bottleneck ? options_.bottleneck() : ""; !name.empty()) line += "  busiest: " + name;
   if (uint64_t so_far = records(); options_.expected_records > so_far && so_far > 0) {
     double left = now / static_cast<double>(so_far) * static_cast<double>(options_.expected_records - so_far);
@@ -81,6 +88,7 @@ void RunWatch::draw_progress() {
   size_t width = static_cast<size_t>(terminal_width());
   if (line.size() >= width) line.resize(width - 1);
   line = "\r" + line + "\x1b[K";
+  std::lock_guard lock(terminal_);
   if (write(STDERR_FILENO, line.data(), line.size()) > 0) shown_ = true;
 }
 

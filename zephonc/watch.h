@@ -16,9 +16,9 @@ namespace zephon {
 
 struct WatchOptions {
   bool progress = false;
-  uint64_t expected_records = 0;             ///< 0: unknown
-  std::function<std::string()> status;       ///< what every operator is doing; from the watcher's thread
-  std::function<std::string()> bottleneck;   ///< name of the operator that holds up the others, or ""
+  uint64_t expected_records = 0;            ///< 0: unknown
+  std::function<std::string()> status;      ///< what every operator is doing; from the watcher's thread
+  std::function<std::string()> bottleneck;  ///< name of the operator that holds up the others, or ""
 };
 
 class RunWatch {
@@ -28,6 +28,15 @@ class RunWatch {
   RunWatch(const RunWatch&) = delete;
   RunWatch& operator=(const RunWatch&) = delete;
 
+  /// Begins to watch; what `options` calls must be there from now on until finish().
+  void start();
+  /// Calls `print` with the progress line out of the way.
+  template <class Print>
+  void say_above(Print&& print) {
+    std::lock_guard lock(terminal_);
+    clear_progress();
+    print();
+  }
   /// One more record with so many members. From one thread at a time.
   void delivered(uint64_t members);
   /// Set when the run is asked to end.
@@ -59,7 +68,7 @@ class RunWatch {
   double shown_at_ = 0, shown_rate_ = 0;
   uint64_t shown_samples_ = 0;
   bool shown_ = false;
-  std::mutex mutex_;
+  std::mutex mutex_, terminal_;
   std::condition_variable wake_;
   bool ending_ = false;
   std::thread thread_;

@@ -7,10 +7,6 @@ namespace zephon {
 
 bool is_field(const Expr& expr) { return expr.op->cls == OpClass::Leaf && expr.op->name == "field"; }
 bool is_constant(const Expr& expr) { return expr.constant != nullptr; }
-bool is_data_constant(const Expr& expr) {
-  return expr.op->cls == OpClass::Leaf && !is_constant(expr) && !is_field(expr);
-}
-
 namespace {
 template <class F>
 bool any_expr(const Graph& graph, ExprId root, F&& holds) {

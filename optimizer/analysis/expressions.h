@@ -8,8 +8,6 @@ namespace zephon {
 
 bool is_field(const Expr& expr);
 bool is_constant(const Expr& expr);
-/// Evaluated once, when the data set is opened.
-bool is_data_constant(const Expr& expr);
 inline bool is_leaf(const Expr& expr) { return expr.op->cls == OpClass::Leaf; }
 
 bool has_draw(const Graph& graph, ExprId root);

@@ -131,6 +131,7 @@ class Runner::Engine final : public SerialEvents {
 
   RunResult run();
   std::string status() const;
+  std::vector<OperatorReport> operators() const;
 
   void rejected(const Node& node, const RunFailure& failure, const std::string& policy) override;
   void fail(RunFailure failure) override;
@@ -198,7 +199,7 @@ class Runner::Engine final : public SerialEvents {
   bool epoch_done_ = false;
   std::atomic<bool> stopping_{false};
   std::atomic<uint64_t> progress_{0};
-  std::atomic<bool> in_sink_{false};
+  std::atomic<bool> in_sink_{false}, built_{false};
   RunResult result_;
   std::map<std::pair<int32_t, std::string>, uint64_t> errors_;
   std::chrono::steady_clock::time_point started_, first_record_, last_record_;
@@ -839,6 +840,7 @@ State Runner::Engine::state() const {
 
 std::string Runner::Engine::status() const {
   std::string text;
+  if (!built_) return "opening files, compiling\n";
   for (size_t i = 0; i < plan_.nodes.size(); ++i) {
     const PlanNode& node = plan_.nodes[i];
     auto serial = serial_of_.find(&node);
@@ -856,6 +858,19 @@ std::string Runner::Engine::status() const {
   return text;
 }
 
+std::vector<OperatorReport> Runner::Engine::operators() const {
+  std::vector<OperatorReport> out;
+  if (!built_) return out;
+  for (size_t i = 0; i < plan_.nodes.size(); ++i) {
+    const PlanNode& node = plan_.nodes[i];
+    auto serial = serial_of_.find(&node);
+    const NodeCounters& counters = serial != serial_of_.end() ? serial->second->counters : *node_counters_[i];
+    out.push_back({node.label, node.steps_written, node.origins, counters.rows_in, counters.rows_out, counters.bytes_out,
+                   static_cast<double>(counters.cpu_ns) * 1e-9, static_cast<double>(counters.wait_ns) * 1e-9});
+  }
+  return out;
+}
+
 RunResult Runner::Engine::run() {
   started_ = first_record_ = last_record_ = std::chrono::steady_clock::now();
   Failure failure;
@@ -865,6 +880,7 @@ RunResult Runner::Engine::run() {
     return std::move(result_);
   };
   if (!build(failure)) return failed(failure);
+  built_ = true;  // from now on others may look at the counters
   uint64_t first_ordinal = 0;
   if (const State* resume = options_.resume) {
     State now = state();
@@ -922,14 +938,7 @@ RunResult Runner::Engine::run() {
   result_.steady_seconds = std::chrono::duration<double>(last_record_ - first_record_).count();
   result_.peak_bytes = pool_.peak();
   for (const auto& [key, count] : errors_) result_.errors.push_back({key.first, key.second, count});
-  for (size_t i = 0; i < plan_.nodes.size(); ++i) {
-    const PlanNode& node = plan_.nodes[i];
-    auto serial = serial_of_.find(&node);
-    const NodeCounters& counters = serial != serial_of_.end() ? serial->second->counters : *node_counters_[i];
-    result_.operators.push_back({node.label, node.steps_written, node.origins, counters.rows_in, counters.rows_out,
-                                 counters.bytes_out, static_cast<double>(counters.cpu_ns) * 1e-9,
-                                 static_cast<double>(counters.wait_ns) * 1e-9});
-  }
+  result_.operators = operators();
   result_.state = state();
   if (options_.on_state) options_.on_state(result_.state);
   return std::move(result_);
@@ -960,5 +969,6 @@ Runner::Runner(const Plan& plan, RunOptions options, std::function<KernelCompile
 Runner::~Runner() = default;
 RunResult Runner::run() { return engine_->run(); }
 std::string Runner::status() const { return engine_->status(); }
+std::vector<OperatorReport> Runner::operators() const { return engine_->operators(); }
 
 }  // namespace zephon

@@ -95,6 +95,8 @@ class Runner {
   RunResult run();
   /// What every operator is doing, one line each. From any thread, while run() is going on.
   std::string status() const;
+  /// Counters so far; from any thread, while run() is going on. Empty before the first chunk.
+  std::vector<OperatorReport> operators() const;
 
  private:
   class Engine;

@@ -87,10 +87,6 @@ class Refs {
 
 }  // namespace
 
-bool is_data_constant(const Expr& expr) {
-  return expr.op->cls == OpClass::Leaf && (expr.op->define.tensor || expr.op->name == "data_const");
-}
-
 class SampleEvaluator::Call final : public DefineCall {
  public:
   Call(SampleEvaluator& evaluator, const Expr& expr) : evaluator_(evaluator), expr_(expr) {}

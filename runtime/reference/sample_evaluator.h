@@ -24,7 +24,6 @@ class DataConstants {
   mutable std::recursive_mutex mutex_;
   mutable std::map<ExprId, Value> values_;
 };
-bool is_data_constant(const Expr& expr);
 
 /// Evaluates expressions for one sample. Every element of what it gives is a value or a failure.
 /// Elementwise definitions broadcast as NumPy does; an element fails with the first of its arguments that failed. Views

@@ -4,7 +4,8 @@
 // npy:   RECORD.FIELD.npy per numeric field; fields of strings as RECORD.FIELD.json (bytes in base64).
 // tar:   the same members in one records.tar, in order (what WebDataset readers expect).
 // jsonl: records.jsonl, one object a record; NaN and infinities as strings, bytes in base64.
-// RECORD is the ordinal in the epoch with at least eight digits, after the first epoch headed by the epoch's number: "1-00000000".
+// RECORD is the ordinal in the epoch with at least eight digits, after the first epoch headed by the epoch's number:
+// "1-00000000".
 
 #include <memory>
 #include <string>

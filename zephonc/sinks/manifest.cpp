@@ -19,7 +19,8 @@ class ManifestWriter : public Writer {
     RecordDigest digest = digest_of(record);
     run_.add(digest);
     line_ = count_++ == 0 ? "" : ",\n";
-    line_ += fmt::format("{{\"epoch\": {}, \"ordinal\": {}, \"digest\": \"{}\", \"ids\": [", record.epoch, record.ordinal, hex(digest));
+    line_ += fmt::format("{{\"epoch\": {}, \"ordinal\": {}, \"digest\": \"{}\", \"ids\": [", record.epoch,
+                         record.ordinal, hex(digest));
     for (size_t i = 0; i < record.members.size(); ++i) {
       if (i > 0) line_ += ", ";
       append_json_string(line_, to_string(record.members[i]));

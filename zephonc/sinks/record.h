@@ -30,9 +30,9 @@ struct DeliveredField {
 struct DeliveredRecord {
   uint64_t epoch = 0;
   uint64_t ordinal = 0;                ///< in its epoch, counted over all ranks and through resuming
-  bool batched = false;             ///< every shape starts with the number of members
+  bool batched = false;                ///< every shape starts with the number of members
   std::vector<DeliveredField> fields;  ///< in byte order of their names
-  std::vector<SampleId> members;    ///< identities: one for a sample
+  std::vector<SampleId> members;       ///< identities: one for a sample
 };
 
 /// Takes records in order. Destroyed before close(), it leaves nothing that looks complete.

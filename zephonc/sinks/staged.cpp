@@ -24,10 +24,15 @@ std::string without_trailing_slashes(std::string path) {
 
 }  // namespace
 
-Failure write_failure(const std::string& path, int error_number) {
+std::string error_text(int error_number) {
   std::string why = std::strerror(error_number);
-  if (!why.empty() && why[0] >= 'A' && why[0] <= 'Z') why[0] = static_cast<char>(why[0] - 'A' + 'a');
-  return {"R0501", fmt::format("cannot write `{}`: {}", path, why), {}};
+  bool acronym = why.size() > 1 && why[1] >= 'A' && why[1] <= 'Z';
+  if (!acronym && !why.empty() && why[0] >= 'A' && why[0] <= 'Z') why[0] = static_cast<char>(why[0] - 'A' + 'a');
+  return why;
+}
+
+Failure write_failure(const std::string& path, int error_number) {
+  return {"R0501", fmt::format("cannot write `{}`: {}", path, error_text(error_number)), {}};
 }
 
 FileWriter::~FileWriter() {

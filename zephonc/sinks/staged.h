@@ -12,6 +12,8 @@
 
 namespace zephon {
 
+/// "no space left on device": strerror as it stands in a sentence.
+std::string error_text(int error_number);
 /// "cannot write `out/x.npy`: no space left on device".
 Failure write_failure(const std::string& path, int error_number);
 

@@ -1,0 +1,307 @@
+// zephonc run FILE: runs a pipeline, by its plan or by the reference interpreter, and reports.
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "runtime/flow/runner.h"
+#include "runtime/kernels/kernel_compiler.h"
+#include "zephonc/commands.h"
+#include "zephonc/console.h"
+#include "zephonc/costs_file.h"
+#include "zephonc/delivery.h"
+#include "zephonc/files.h"
+#include "zephonc/machine_limits.h"
+#include "zephonc/plan_view.h"
+#include "zephonc/reference_run.h"
+#include "zephonc/run_report.h"
+#include "zephonc/session.h"
+#include "zephonc/sinks/staged.h"
+#include "zephonc/watch.h"
+
+namespace zephon {
+namespace {
+
+/// What is known before the run, for the manifest.
+std::string manifest_head(const Session& session, const std::string& plan_hash, const std::string& files) {
+  using Json = nlohmann::ordered_json;
+  const Options& o = session.options();
+  Json params = Json::object();
+  for (const ProgramParameter& p : session.program().parameters) params[p.name] = p.value;
+  Json head{{"zephon", ZEPHON_VERSION},
+            {"program", o.file},
+            {"program_fingerprint", session.fingerprint()},
+            {"params", params},
+            {"seed", session.program().seed},
+            {"epochs", o.epochs},
+            {"rank", o.rank},
+            {"world_size", o.world_size},
+            {"plan_hash", plan_hash},
+            {"relaxations", o.allow},
+            {"files", files}};
+  return head.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+/// Takes records from either runtime: counts, converts, and remembers what a writer could not do.
+class Receiver : public Sink {
+ public:
+  Receiver(Delivery& delivery, RunWatch& watch) : delivery_(delivery), watch_(watch) {}
+
+  bool deliver(const RunRecord& record) override {
+    watch_.delivered(static_cast<uint64_t>(record.members));
+    if (!delivery_.wants_records()) return true;
+    DeliveredRecord out;
+    out.epoch = record.epoch;
+    out.ordinal = record.ordinal;
+    out.batched = record.batched;
+    for (const RunRecord::Field& field : record.fields) {
+      const TensorRef& value = field.value;
+      out.fields.push_back({*field.name, value.elem, {value.shape, value.shape + value.rank}, value.data});
+    }
+    if (delivery_.wants_members()) {
+      for (int64_t m = 0; m < record.members; ++m) out.members.push_back(record.member_id(m));
+    }
+    failure_ = delivery_.deliver(out);
+    return !failure_;
+  }
+  const std::optional<Failure>& failure() const { return failure_; }
+
+ private:
+  Delivery& delivery_;
+  RunWatch& watch_;
+  std::optional<Failure> failure_;
+};
+
+std::optional<State> read_state(const Session& session, Failure& failure) {
+  auto text = read_whole_file(session.options().resume, failure);
+  if (!text) return std::nullopt;
+  std::string error;
+  std::optional<State> state = parse_state(*text, error);
+  if (!state) {
+    failure = {"R0507", fmt::format("cannot resume from `{}`: {}", session.options().resume, error), {}};
+  } else if (state->program != session.fingerprint()) {
+    failure = {"R0507",
+               fmt::format("`{}` was saved by another program, or with other parameters", session.options().resume),
+               {}};
+    state.reset();
+  }
+  return state;
+}
+
+std::string busiest(const std::vector<OperatorReport>& operators) {
+  const OperatorReport* most = nullptr;
+  for (const OperatorReport& op : operators) {
+    if (most == nullptr || op.cpu_seconds > most->cpu_seconds) most = &op;
+  }
+  return most != nullptr ? most->name : "";
+}
+
+/// One run, from open sources to a report.
+class Run {
+ public:
+  explicit Run(Session& session) : session_(session), options_(session.options()) {}
+
+  int operator()() {
+    if (auto code = prepare()) return *code;
+    RunResult result = execute();
+    return finish(result);
+  }
+
+ private:
+  std::optional<int> prepare() {
+    OptimizeOptions how;
+    if (auto code = session_.optimizer_options(how)) return code;
+    if (!options_.reference) {
+      if (auto code = session_.optimize_program(how, optimized_)) return code;
+      if (optimized_.plan.least_memory > session_.memory()) {
+        return show_problem({"R0504",
+                             fmt::format("{} of memory is below the {} that this program needs at least",
+                                         human_bytes(static_cast<double>(session_.memory())),
+                                         human_bytes(static_cast<double>(optimized_.plan.least_memory))),
+                             {}});
+      }
+    }
+    Failure failure;
+    sources_ = open_sources(session_.graph(), {session_.base_dir()}, failure);
+    if (sources_ == nullptr) {
+      session_.show_failure(failure);
+      return kExitRun;
+    }
+    if (!options_.resume.empty()) {
+      resume_ = read_state(session_, failure);
+      if (resume_ && resume_->files != sources_->fingerprint()) {
+        failure = {"R0507", fmt::format("the files have changed since `{}` was saved", options_.resume), {}};
+        resume_.reset();
+      }
+      if (!resume_) return show_problem(failure);
+    }
+    auto problem = delivery_.open(options_, manifest_head(session_, optimized_.plan.hash, sources_->fingerprint()));
+    if (problem) return show_problem(*problem);
+    return std::nullopt;
+  }
+
+  RunResult execute() {
+    RunOptions how;
+    how.threads = session_.threads();
+    how.memory = session_.memory();
+    how.epochs = options_.epochs;
+    how.take = options_.take;
+    how.rank = static_cast<uint64_t>(options_.rank);
+    how.world_size = static_cast<uint64_t>(options_.world_size);
+    how.stall_timeout = options_.stall_timeout;
+    how.program_fingerprint = session_.fingerprint();
+    how.resume = resume_ ? &*resume_ : nullptr;
+    how.on_error = [&](const RunFailure& failure, const Node& node, const std::string& policy) {
+      rejected(failure, node, policy);
+    };
+
+    std::unique_ptr<Runner> runner;
+    WatchOptions watching;
+    watching.progress = options_.progress == "always" || (options_.progress == "auto" && stderr_is_terminal());
+    watching.expected_records = options_.take.value_or(0);
+    watching.status = [&] { return runner ? runner->status() : std::string("the reference interpreter is running"); };
+    watching.bottleneck = [&] { return runner ? busiest(runner->operators()) : std::string(); };
+    watch_ = std::make_unique<RunWatch>(std::move(watching));
+    how.stop = &watch_->stop();
+    how.on_stall = [&](const std::string& status) { watch_->stalled(status, options_.stall_timeout); };
+    receiver_ = std::make_unique<Receiver>(delivery_, *watch_);
+    setup_seconds_ = seconds_since_start();
+    RunResult result;
+    if (options_.reference) {
+      watch_->start();
+      result = run_reference(session_.graph(), session_.program().seed, session_.base_dir(), how, *receiver_, sources_);
+    } else {
+      auto compiler = make_kernel_compiler();
+      runner = std::make_unique<Runner>(
+          optimized_.plan, how, [&] { return compiler.get(); }, *receiver_);
+      watch_->start();
+      result = runner->run();
+      watch_->finish();
+      runner.reset();
+    }
+    watch_->finish();
+    return result;
+  }
+
+  void rejected(const RunFailure& failure, const Node& node, const std::string& policy) {
+    if (policy == "quarantine" && !options_.reference) quarantine(failure, node);
+    constexpr uint64_t kShown = 5;
+    if (++rejected_ > kShown) return;
+    watch_->say_above([&] {
+      say(fmt::format("{}: sample {} ({}): {}: {}", policy, to_string(failure.id), sources_->describe(failure.id),
+                      failure.failure.code, failure.failure.message));
+      if (rejected_ == kShown) say("further samples are counted, not shown");
+    });
+  }
+
+  /// Appends a line to the file that the step names. The reference interpreter does so itself.
+  void quarantine(const RunFailure& failure, const Node& node) {
+    const std::string& name = node.attrs.text("file");
+    std::string path = name.starts_with('/') ? name : session_.base_dir() + "/" + name;
+    std::ofstream out(path, std::ios::app | std::ios::binary);
+    out << quarantine_line(*sources_, failure, 0);
+    out.flush();
+    if (!out && !quarantine_failure_) quarantine_failure_ = Failure{"R0501", "cannot write `" + path + "`", node.origin};
+  }
+
+  int finish(const RunResult& result) {
+    int code = kExitOk;
+    using End = RunResult::End;
+    switch (result.end) {
+      case End::Complete:
+        break;
+      case End::Failed: {
+        const RunFailure& failure = *result.failure;
+        session_.show_failure(failure.failure, &failure.id, sources_->describe(failure.id));
+        code = failure.failure.code.starts_with('B') ? kExitBug : kExitRun;
+        break;
+      }
+      case End::Stopped:
+        code = show_problem({"R0506", "asked to end", {}});
+        break;
+      case End::SinkClosed:
+        code = show_problem(*receiver_->failure());
+        break;
+      case End::Stalled:
+        code = kExitRun;
+        break;
+    }
+    // What a saved state continues is what was delivered: a failed run can be resumed once its cause is gone.
+    if (!options_.save_state.empty() && result.end != End::SinkClosed) {
+      if (auto problem = write_file_atomically(options_.save_state, to_json(result.state)))
+        code = show_problem(*problem);
+    }
+    if (code == kExitOk) {
+      if (auto problem = delivery_.close()) code = show_problem(*problem);
+    }
+    RunReport report = make_report(result);
+    if (options_.json) {
+      if (int printed = print(report.json()); code == kExitOk) code = printed;
+    } else if (options_.digest && code == kExitOk) {
+      code = print(report.digest + "\n");
+    }
+    if (options_.stats) say(report.table());
+    if (code == kExitOk) say(report.one_line());
+    return code;
+  }
+
+  RunReport make_report(const RunResult& result) const {
+    RunReport out;
+    out.end = result.end == RunResult::End::Complete  ? "complete"
+              : result.end == RunResult::End::Failed  ? "failed"
+              : result.end == RunResult::End::Stopped ? "interrupted"
+              : result.end == RunResult::End::Stalled ? "stalled"
+                                                      : "output failed";
+    out.batched = session_.graph().node(session_.graph().output()).type.batch.has_value();
+    out.samples = watch_->samples();
+    out.batches = out.batched ? watch_->records() : 0;
+    out.dropped_batches = result.dropped_records;
+    out.seconds = seconds_since_start();
+    out.startup_seconds = setup_seconds_ + watch_->first_record_at();
+    out.steady_seconds = watch_->last_record_at() - watch_->first_record_at();
+    out.steady_samples = out.samples - watch_->first_samples();
+    out.cpu_seconds = cpu_seconds_used();
+    out.peak_rss = peak_resident_bytes();
+    out.base_rss = result.base_rss;
+    out.peak_in_flight = result.peak_bytes;
+    out.digest = delivery_.digest();
+    out.plan_hash = optimized_.plan.hash;
+    out.plan = options_.reference ? "reference interpreter" : plan_one_line(optimized_.plan);
+    for (const RunResult::Errors& errors : result.errors) out.errors.emplace_back(errors.policy, errors.count);
+    for (const OperatorReport& op : result.operators) {
+      uint32_t line = op.origins.empty() ? 0 : session_.line_of(op.origins.front());
+      out.operators.push_back(
+          {op.name, line, op.samples_in, op.samples, op.bytes_out, op.cpu_seconds, op.wait_seconds});
+    }
+    return out;
+  }
+
+  Session& session_;
+  const Options& options_;
+  OptimizeResult optimized_;
+  std::shared_ptr<const OpenSources> sources_;
+  std::optional<State> resume_;
+  Delivery delivery_;
+  std::unique_ptr<RunWatch> watch_;
+  std::unique_ptr<Receiver> receiver_;
+  double setup_seconds_ = 0;
+  uint64_t rejected_ = 0;
+  std::optional<Failure> quarantine_failure_;
+};
+
+}  // namespace
+
+int command_run(const Options& given) {
+  Options options = given;
+  std::string hash;
+  if (!options.plan.empty()) {
+    if (auto code = read_plan_file(options.plan, options, hash)) return *code;
+  }
+  Session session(options);
+  if (auto code = session.load()) return *code;
+  session.expect_plan(hash);
+  return Run(session)();
+}
+
+}  // namespace zephon

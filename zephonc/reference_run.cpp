@@ -1,0 +1,113 @@
+#include "zephonc/reference_run.h"
+
+#include <chrono>
+#include <map>
+
+#include "zephonc/machine_limits.h"
+
+namespace zephon {
+
+ReferenceRecordView::ReferenceRecordView(const ReferenceRecord& record, const StreamType& type, uint64_t number)
+    : record_(record) {
+  batched = record.is_batch;
+  members = static_cast<int64_t>(record.ids.size());
+  epoch = record.epoch;
+  ordinal = number;
+  strings_.reserve(record.fields.size());
+  for (const auto& [name, value] : record.fields) {
+    Field field;
+    field.name = &name;
+    field.type = &type.find(name)->type;
+    field.value.elem = value.elem();
+    field.value.rank = static_cast<int32_t>(value.rank());
+    std::copy(value.shape().begin(), value.shape().end(), field.value.shape);
+    if (is_string(value.elem())) {
+      std::vector<StringRef>& refs = strings_.emplace_back();
+      for (const std::string& item : value.string_items()) refs.push_back({item.data(), item.size()});
+      field.value.data = refs.data();
+    } else {
+      field.value.data = const_cast<uint8_t*>(value.bytes().data());
+    }
+    fields.push_back(field);
+  }
+}
+
+RunResult run_reference(const Graph& graph, uint64_t seed, const std::string& base_dir, const RunOptions& options,
+                        Sink& sink, std::shared_ptr<const OpenSources> sources) {
+  using Clock = std::chrono::steady_clock;
+  auto seconds = [](Clock::duration d) { return std::chrono::duration<double>(d).count(); };
+  RunResult result;
+  const Clock::time_point begin = Clock::now();
+  Clock::time_point first = begin, last = begin;
+  result.base_rss = resident_bytes();
+  result.state.program = options.program_fingerprint;
+  result.state.seed = seed;
+  result.state.rank = options.rank;
+  result.state.world_size = options.world_size;
+  const uint64_t skip_epochs = options.resume != nullptr ? options.resume->epoch : 0;
+  const uint64_t skip_records = options.resume != nullptr ? options.resume->records : 0;
+  result.state.epoch = skip_epochs;
+  result.state.records = skip_records;
+  result.state.delivered = options.resume != nullptr ? options.resume->delivered : 0;
+
+  Failure failure;
+  auto run = ReferenceRun::open(graph, {seed, options.epochs, base_dir, true}, failure, std::move(sources));
+  if (run == nullptr) {
+    result.end = RunResult::End::Failed;
+    result.failure = RunFailure{failure, {}};
+    return result;
+  }
+  result.state.files = run->sources().fingerprint();
+  std::map<std::pair<int32_t, std::string>, uint64_t> errors;
+  run->on_rejected([&](const Rejected& rejected) {
+    int32_t step = graph.node(rejected.node).step;
+    ++errors[{step, rejected.policy}];
+    if (options.on_error) options.on_error(rejected.failure, graph.node(rejected.node), rejected.policy);
+  });
+
+  const StreamType& type = graph.node(graph.output()).type;
+  std::optional<ReferenceRecord> held;  // ours, until its round is known to be whole
+  uint64_t epoch = 0, ordinal = 0, round = 0;
+  while (true) {
+    if (options.take && result.records >= *options.take) break;
+    if (options.stop != nullptr && *options.stop) {
+      result.end = RunResult::End::Stopped;
+      break;
+    }
+    std::optional<ReferenceRecord> record = run->next();
+    if (!record || record->epoch != epoch) {
+      result.dropped_records += round;
+      held.reset();
+      round = ordinal = 0;
+    }
+    if (!record) break;
+    epoch = record->epoch;
+    const uint64_t number = ordinal++;
+    if (number % options.world_size == options.rank) held = std::move(record);
+    if (++round < options.world_size) continue;
+    round = 0;
+    if (epoch < skip_epochs || (epoch == skip_epochs && number < skip_records)) continue;
+    ReferenceRecordView view(*held, type, number - (options.world_size - 1) + options.rank);
+    last = Clock::now();
+    if (result.records == 0) first = last;
+    if (!sink.deliver(view)) {
+      result.end = RunResult::End::SinkClosed;
+      break;
+    }
+    ++result.records;
+    result.samples += held->ids.size();
+    result.state.epoch = epoch;
+    result.state.records = ordinal;
+    ++result.state.delivered;
+  }
+  if (run->failure()) {
+    result.end = RunResult::End::Failed;
+    result.failure = *run->failure();
+  }
+  for (const auto& [place, count] : errors) result.errors.push_back({place.first, place.second, count});
+  result.startup_seconds = seconds(first - begin);
+  result.steady_seconds = seconds(last - first);
+  return result;
+}
+
+}  // namespace zephon

@@ -1,0 +1,173 @@
+#include "zephonc/session.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <map>
+
+#include "ops/all_ops.h"
+#include "optimizer/rules/all_rules.h"
+#include "zephonc/console.h"
+#include "zephonc/costs_file.h"
+#include "zephonc/files.h"
+#include "zephonc/machine_limits.h"
+#include "zephonc/sinks/digest.h"
+
+namespace zephon {
+namespace {
+
+/// As a shell would take it back.
+std::string quoted(const std::string& word) {
+  bool plain = !word.empty();
+  for (char c : word) plain &= std::isalnum(static_cast<unsigned char>(c)) || std::strchr("-_./=@:+,%", c) != nullptr;
+  if (plain) return word;
+  std::string out = "'";
+  for (char c : word) out += c == '\'' ? "'\\''" : std::string(1, c);
+  return out + "'";
+}
+
+RenderOptions render_options() {
+  RenderOptions out;
+  out.colour = stderr_colour();
+  out.limit = 20;
+  return out;
+}
+
+int no_such(const std::string& what, const std::string& name, const std::vector<std::string>& known) {
+  std::string hint = did_you_mean(name, known);
+  say(fmt::format("zephonc: no {} `{}`{}", what, name, hint.empty() ? "" : "; " + hint));
+  return kExitUsage;
+}
+
+}  // namespace
+
+int unknown_rule(const std::string& name) {
+  std::vector<std::string> names;
+  for (const RuleEntry& entry : all_rules()) names.emplace_back(entry.rule->name);
+  return no_such("rule", name, names);
+}
+
+int show_problem(const Failure& failure) {
+  Diagnostic shown;
+  const KindInfo* kind = find_kind(failure.code);
+  shown.kind = kind != nullptr ? kind->kind : Kind::Internal;
+  shown.message = failure.message;
+  say(render(shown, SourceMap(), render_options()));
+  return info(shown.kind).severity == Severity::Bug ? kExitBug : kExitRun;
+}
+
+std::optional<Program> Session::compile_with(const std::map<std::string, std::string>& params) {
+  Result<Program> result = compile(sources_, file_, params, all_ops(), diags_);
+  if (!result) return std::nullopt;
+  return std::move(*result);
+}
+
+std::optional<int> Session::load() {
+  Failure failure;
+  auto text = read_whole_file(options_.file, failure);
+  if (!text) {
+    say("zephonc: " + failure.message);
+    return kExitProgram;
+  }
+  const std::string content = *text;
+  file_ = sources_.add(options_.file, std::move(*text));
+  std::filesystem::path folder = std::filesystem::path(options_.file).parent_path();
+  base_dir_ = folder.empty() ? "." : folder.string();
+
+  std::map<std::string, std::string> params;
+  for (const auto& [name, value] : options_.params) params[name] = value;
+  program_ = compile_with(params);
+  // Paths in a program start in its folder; those typed on the command line start where the person is.
+  bool moved = false;
+  if (program_ && base_dir_ != ".") {
+    for (const ProgramParameter& p : program_->parameters) {
+      if (!p.given || p.type != "path" || params[p.name].empty() || params[p.name].starts_with('/')) continue;
+      std::error_code error;
+      params[p.name] = (std::filesystem::current_path(error) / params[p.name]).string();
+      moved = true;
+    }
+  }
+  if (moved) {
+    diags_.clear();
+    program_ = compile_with(params);
+  }
+  if (!diags_.empty()) say(render(diags_, sources_, render_options()));
+  if (!program_) return kExitProgram;
+  std::string all = std::string(ZEPHON_VERSION) + '\0' + content;
+  for (const ProgramParameter& p : program_->parameters) all += fmt::format("\0{}={}", p.name, p.value);
+  fingerprint_ = hex_digest(all);
+  return std::nullopt;
+}
+
+std::optional<int> Session::optimizer_options(OptimizeOptions& out) const {
+  out.no_optimize = options_.no_optimize;
+  for (const std::string& name : options_.disable) {
+    if (find_rule(name) == nullptr) return unknown_rule(name);
+    out.disabled.insert(name);
+  }
+  for (const std::string& name : options_.allow) {
+    say(fmt::format("zephonc: no relaxation `{}`: every rule of this version is exact, there is nothing to allow",
+                    name));
+    return kExitUsage;
+  }
+  out.plan.chunk = options_.chunk;
+  out.plan.threads = threads();
+  out.plan.memory = memory();
+  out.plan.seed = program_->seed;
+  out.plan.base_dir = base_dir_;
+  if (!options_.costs.empty()) {
+    if (auto code = read_costs(options_.costs, out.plan.machine)) return code;
+  }
+  return std::nullopt;
+}
+
+std::optional<int> Session::optimize_program(const OptimizeOptions& how, OptimizeResult& out) const {
+  out = optimize(graph(), how, all_ops());
+  for (const std::string& problem : out.trace.problems) say("bug[B0900]: " + problem);
+  if (!out.trace.problems.empty()) return kExitBug;
+  for (const auto& [place, value] : options_.knobs) {
+    if (auto code = set_knob(out.plan, *this, place, value)) return code;
+  }
+  if (!expected_hash_.empty() && out.plan.hash != expected_hash_) {
+    say(fmt::format("zephonc: the plan of `{}` cannot be had any more: it was {}, now it is {}", options_.plan,
+                    expected_hash_, out.plan.hash));
+    return kExitUsage;
+  }
+  return std::nullopt;
+}
+
+uint32_t Session::line_of(const Span& span) const {
+  return span.valid() ? sources_.position(span.file, span.begin).line : 0;
+}
+
+int Session::threads() const { return options_.threads > 0 ? options_.threads : usable_cores(); }
+size_t Session::memory() const { return options_.memory > 0 ? options_.memory : usable_memory() / 2; }
+
+std::string Session::replay_command(const SampleId& id, const Span& where) const {
+  std::string out = "zephonc show " + quoted(options_.file);
+  for (const auto& [name, value] : options_.params) out += " " + quoted(name + "=" + value);
+  out += " --id " + to_string(id);
+  if (where.file == file_ && where.valid()) out += fmt::format(" --at @{}", line_of(where));
+  return out;
+}
+
+void Session::show_failure(const Failure& failure, const SampleId* id, const std::string& described) const {
+  Diagnostic shown;
+  const KindInfo* kind = find_kind(failure.code);
+  shown.kind = kind != nullptr ? kind->kind : Kind::Internal;
+  shown.message = failure.message;
+  shown.primary = {failure.where, ""};
+  if (id != nullptr && !id->words.empty()) {
+    std::string name = to_string(*id);
+    shown.notes.push_back(described.empty() || described == name ? fmt::format("sample {}", name)
+                                                                 : fmt::format("sample {}: {}", name, described));
+    shown.hints.push_back(fmt::format("see that sample alone: {}", replay_command(*id, failure.where)));
+  }
+  say(render(shown, sources_, render_options()));
+}
+
+}  // namespace zephon

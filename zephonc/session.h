@@ -1,0 +1,66 @@
+#pragma once
+// What the commands on programs share: loading, what the optimizer is to do, showing what went wrong.
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "frontend/frontend.h"
+#include "graph/evaluator.h"
+#include "optimizer/optimizer.h"
+#include "runtime/reference/sources.h"
+#include "zephonc/command_line.h"
+
+namespace zephon {
+
+/// A program that was read and checked, and the way in which messages about it are shown.
+class Session {
+ public:
+  explicit Session(const Options& options) : options_(options) {}
+
+  /// Reads, parses and checks the program and shows what there is to say. An exit code where it is wrong.
+  std::optional<int> load();
+  /// What the optimizer is to do, from the command line. An exit code where that asks for what does not exist.
+  std::optional<int> optimizer_options(OptimizeOptions& out) const;
+  /// Runs the optimizer. An exit code (our bug) where the verifier found fault with what it did.
+  std::optional<int> optimize_program(const OptimizeOptions& how, OptimizeResult& out) const;
+
+  /// The hash that every plan must have (`--plan`); 64 where it cannot be had any more.
+  void expect_plan(std::string hash) { expected_hash_ = std::move(hash); }
+
+  const Options& options() const { return options_; }
+  const SourceMap& sources() const { return sources_; }
+  FileId file() const { return file_; }
+  const Graph& graph() const { return program_->graph; }
+  const Program& program() const { return *program_; }
+  const std::string& base_dir() const { return base_dir_; }
+  /// Of the program's text, its parameters and our version, in hex.
+  const std::string& fingerprint() const { return fingerprint_; }
+  uint32_t line_of(const Span& span) const;
+  int threads() const;
+  size_t memory() const;
+
+  /// Shows a failure: what, where in the program, which sample (`described`: its file), and the command that shows that
+  /// sample again.
+  void show_failure(const Failure& failure, const SampleId* id = nullptr, const std::string& described = {}) const;
+  /// "zephonc show FILE param=value --id ID --at @LINE".
+  std::string replay_command(const SampleId& id, const Span& where) const;
+
+ private:
+  std::optional<Program> compile_with(const std::map<std::string, std::string>& params);
+
+  const Options& options_;
+  SourceMap sources_;
+  Diagnostics diags_;
+  FileId file_;
+  std::optional<Program> program_;
+  std::string base_dir_, fingerprint_, expected_hash_;
+};
+
+/// Says that there is no such rule and which are near; 64.
+int unknown_rule(const std::string& name);
+/// A problem of ours or of the machine that no place in a program explains; returns its exit code, 2 (R...) or 70
+/// (B...).
+int show_problem(const Failure& failure);
+
+}  // namespace zephon
