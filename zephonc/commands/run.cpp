@@ -202,7 +202,8 @@ class Run {
     std::ofstream out(path, std::ios::app | std::ios::binary);
     out << quarantine_line(*sources_, failure, 0);
     out.flush();
-    if (!out && !quarantine_failure_) quarantine_failure_ = Failure{"R0501", "cannot write `" + path + "`", node.origin};
+    if (!out && !quarantine_failure_)
+      quarantine_failure_ = Failure{"R0501", "cannot write `" + path + "`", node.origin};
   }
 
   int finish(const RunResult& result) {
