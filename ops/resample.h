@@ -14,7 +14,7 @@
 
 namespace zephon {
 
-/// Instruction sets that kernels are written for.
+/// Instruction sets that kernels are written for. Avx512: F, BW, VL, DQ and VNNI.
 enum class CpuLevel : uint8_t { X86_64, Avx2, Avx512 };
 /// The best that this machine has, or less where the environment variable ZEPHON_CPU says x86-64, avx2 or avx512.
 CpuLevel cpu_level();
