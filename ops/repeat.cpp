@@ -25,7 +25,7 @@ class RepeatStream final : public SampleStream {
       if (fresh) input_ = context_.open_input(0, {pass_});
       Item item = input_->next();
       if (item.sample || item.failure) return item;
-      if (fresh) break;  // a pass without a sample: so are the others, and an endless repeat must end
+      if (passes_ == kEndless && fresh && nothing_comes()) break;
     }
     passes_ = pass_;
     return {};
@@ -46,6 +46,12 @@ class RepeatStream final : public SampleStream {
   }
 
  private:
+  // For ever through nothing: the domain is empty, or where there is none to ask, a pass was.
+  bool nothing_comes() {
+    const NodeId input = context_.node().inputs[0];
+    return context_.graph().node(input).type.domain == Domain::Data || input_->domain_size() == 0;
+  }
+
   StreamContext& context_;
   uint64_t passes_;
   uint64_t pass_ = 0;
@@ -76,7 +82,8 @@ ZEPHON_OP_DEF(Repeat) = {
     .summary = "Goes through its input `count` times, or for ever.",
     .prose =
         "Each pass draws anew and shuffles anew; its number is part of the identity of the samples. An endless repeat "
-        "ends at once where a pass yields no sample. Epochs (`--epochs`) are the outermost repeat.",
+        "ends at once where its domain is empty or, below operators that count samples, where a pass was. Epochs "
+        "(`--epochs`) are the outermost repeat.",
     .example = "range(3) | repeat(2)",
     .define = {.stream = define},
     .kernel = {.index_map = &kIndexMap},
