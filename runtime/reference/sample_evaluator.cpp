@@ -244,7 +244,7 @@ Value SampleEvaluator::view(const Expr& expr) {
   for (int64_t flat = 0; flat < size; ++flat, advance(index, shape)) {
     std::string message;
     if (expr.op->define.view(expr, index, args, from, message) == ViewResult::Failed) {
-      out.fail_element(flat, failure_of(expr, "R0421", message));
+      out.fail_element(flat, failure_of(expr, "R0413", message));
       continue;
     }
     const int64_t at = flat_index(from, in.shape());
