@@ -337,6 +337,7 @@ class Runner {
   }
 
   static void append(Item& item, uint64_t word) {
+    if (item.ends_run) return;
     if (item.members.empty()) item.id.push_back(word);
     for (Item& member : item.members) member.id.push_back(word);
   }

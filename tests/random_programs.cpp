@@ -203,14 +203,14 @@ class Generator {
   void source(Pipe& p, State& s) {
     const size_t streams = program_.streams.size();
     if (streams > 0 && random_.chance(p.stream.empty() ? 90 : 25)) {
-      const int64_t kind = random_.in(0, 3);
-      p.source = kind == 0 ? Pipe::Source::Stream : kind < 3 ? Pipe::Source::Concatenate : Pipe::Source::Mix;
+      const int64_t kind = random_.in(0, 4);
+      p.source = kind == 0 ? Pipe::Source::Stream : kind < 3 ? Pipe::Source::Mix : Pipe::Source::Concatenate;
       const int64_t arms = kind == 0 ? 1 : random_.in(1, 3);
-      s.domain = kind == 3 ? State::Domain::Data : State::Domain::Indexed;
+      s.domain = p.source == Pipe::Source::Mix ? State::Domain::Data : State::Domain::Indexed;
       for (int64_t i = 0; i < arms; ++i) {
         auto arm = static_cast<size_t>(random_.in(0, static_cast<int64_t>(streams) - 1));
         // mix(a=1, b=2) names each stream once.
-        if (kind == 3 && std::find(p.arms.begin(), p.arms.end(), arm) != p.arms.end()) continue;
+        if (p.source == Pipe::Source::Mix && std::find(p.arms.begin(), p.arms.end(), arm) != p.arms.end()) continue;
         p.arms.push_back(arm);
         p.weights.push_back(static_cast<uint64_t>(random_.in(1, 5)));
         s.most += sizes_[arm].most;
