@@ -46,7 +46,7 @@ void infer(InferCall& call) {
     } else {
       Range r = Range::of(call.attrs, i, known ? shape[i].extent : 0);
       if (r.begin < 0 || r.end < r.begin || (known && r.end > shape[i].extent)) {
-        call.error = fmt::format("slice {}..{} of a dimension of {}", begin, end == kOpen ? "" : std::to_string(end),
+        call.error = fmt::format("slice {}:{} of a dimension of {}", begin, end == kOpen ? "" : std::to_string(end),
                                  to_string(shape[i]));
         return;
       }
@@ -92,11 +92,11 @@ ZEPHON_OP_DEF(Slice) = {
     .name = "slice",
     .cls = OpClass::View,
     .signature = "x: T[...s], begin: ints, end: ints, step: ints -> T[...s]",
-    .summary = "x[begin..end]: a range of every dimension.",
+    .summary = "x[begin:end:step]: a range of every dimension.",
     .prose =
         "`end` is not included; negative ends count from the end of the dimension. A range that leaves the dimension "
         "fails: nothing is cut silently. `step` is at least 1.",
-    .example = "range(3) | x = [index, index + 1, index + 2][1..3]",
+    .example = "range(3) | x = [index, index + 1, index + 2][1:3]",
     .effects = {.can_fail = true},
     .define = {.view = define},
     .kernel = {.view = build},
