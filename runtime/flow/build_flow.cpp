@@ -58,7 +58,8 @@ struct Packet {
   std::vector<ChunkPtr> chunks;
   uint64_t begin = 0, end = 0;  // source: indices to read
   bool last = false;
-  size_t reserved = 0;  // bytes
+  std::shared_ptr<Mark> mark;  // goes before its rows
+  size_t reserved = 0;         // bytes
   int64_t ready_ns = 0;
 };
 using PacketPtr = std::shared_ptr<Packet>;
@@ -152,6 +153,7 @@ class Runner::Engine final : public SerialEvents {
   SerialOp* build_serial(PlanNodeId id, Group* group, std::vector<std::string>& columns, Failure& failure);
   void connect(const std::vector<Input>& inputs, SerialOp* target);
   void find_skips();
+  void find_markable();
 
   // Running. Locked: the engine's mutex is held.
   void begin_pass(SerialOp* below, const EpochContext& context);
@@ -168,6 +170,7 @@ class Runner::Engine final : public SerialEvents {
   void fail_machine(const std::string& what);
   bool batch_wanted(uint64_t ordinal) const;
   State state() const;
+  bool restore_locked(const State& from);
   void watch();
 
   const Plan& plan_;
@@ -204,6 +207,11 @@ class Runner::Engine final : public SerialEvents {
   std::map<std::pair<int32_t, std::string>, uint64_t> errors_;
   std::chrono::steady_clock::time_point started_, first_record_, last_record_;
   std::map<SerialOp*, EpochContext> context_of_;
+  // One source, operators with one input each: states can be noted. Source outward.
+  Lane* marked_source_ = nullptr;
+  std::vector<SerialOp*> marked_;
+  std::string marked_steps_;
+  int64_t last_mark_ns_ = 0;
   std::vector<SerialOp*> begun_;
   std::mutex watch_mutex_;
   std::condition_variable watch_signal_;
@@ -237,10 +245,18 @@ class Runner::Engine::DeliverOp final : public SerialOp {
     record_.epoch = context.epoch;
     ordinal_ = 0;
     passed_ = skip_;
+    mark_ = {};
     held_.reset();
   }
   void accept(int, const ChunkPtr& chunk) override {
     if (engine_.stopping_) return;
+    if (chunk->mark) {
+      // Not while a record is held back, which lies before the mark and is not delivered yet.
+      if (held_) return;
+      mark_ = *chunk->mark;
+      mark_.records = ordinal_;
+      return;
+    }
     if (batched_) {
       unit(chunk, -1);
       return;
@@ -255,6 +271,14 @@ class Runner::Engine::DeliverOp final : public SerialOp {
   uint64_t epoch() const { return record_.epoch; }
   /// Records of the epoch that lie behind: delivered, skipped or another rank's.
   uint64_t passed() const { return passed_; }
+  const Mark& mark() const { return mark_; }
+  void save(OperatorState&) const override {}
+  void restore(const OperatorState&, const ChunkPtr&) override {}
+  /// The records before the mark lie behind.
+  void go_on_from(const Mark& mark) {
+    mark_ = mark;
+    ordinal_ = mark.records;
+  }
   void skip_to(uint64_t ordinal) { skip_ = ordinal; }
   uint64_t skip() const { return skip_; }
 
@@ -323,8 +347,6 @@ class Runner::Engine::DeliverOp final : public SerialOp {
     NodeCounters::add(counters.rows_in, members);
     NodeCounters::add(counters.rows_out, 1);
     const RunOptions& options = engine_.options_;
-    if (options.on_state && options.state_every > 0 && engine_.result_.records % options.state_every == 0)
-      options.on_state(engine_.state());
     if (options.take && engine_.result_.records >= *options.take) engine_.end_run(RunResult::End::Complete);
   }
   // In order of members, then of fields.
@@ -371,6 +393,7 @@ class Runner::Engine::DeliverOp final : public SerialOp {
   OneRecord record_;
   uint64_t ordinal_ = 0, skip_ = 0, passed_ = 0;
   std::optional<Held> held_;
+  Mark mark_;
 };
 
 // ---- building ----------------------------------------------------------------------------------------------------
@@ -396,6 +419,7 @@ bool Runner::Engine::build(Failure& failure) {
     return false;
   }
   find_skips();
+  find_markable();
   return true;
 }
 
@@ -518,6 +542,60 @@ void Runner::Engine::find_skips() {
   }
 }
 
+void Runner::Engine::find_markable() {
+  Lane* source = nullptr;
+  std::vector<SerialOp*> ops;
+  std::string steps;
+  for (SerialOp* op = deliver_; op;) {
+    const std::vector<Input>& inputs = inputs_.at(op);
+    const PlanNode& node = op->plan_node();
+    if (inputs.size() != 1 || node.kind == PlanNode::Kind::Unbatch || node.kind == PlanNode::Kind::Repeat) return;
+    // What masks changes rows; those held below could not be had again from the source.
+    if (node.kind == PlanNode::Kind::Serial && !node.guarded.empty() && plan_.graph.node(node.node).type.find("valid"))
+      return;
+    if (node.kind == PlanNode::Kind::Serial && node.on_batches &&
+        plan_.graph.node(node.node).op->cls == OpClass::Reorder)
+      return;  // holds batches
+    if (op != deliver_) {
+      ops.insert(ops.begin(), op);
+      steps = fmt::format("{} ", op->step()) + steps;
+    }
+    if (inputs[0].lane && inputs[0].lane->reader) source = inputs[0].lane;
+    op = inputs[0].lane ? inputs[0].lane->feeder : inputs[0].op;
+  }
+  if (!source || source->reader->has_gaps()) return;
+  for (size_t i = source->first->index.size(); i-- > 0;)
+    steps = fmt::format("{} ", plan_.graph.node(source->first->index[i].node).step) + steps;
+  marked_source_ = source;
+  marked_ = std::move(ops);
+  marked_steps_ = fmt::format("{} ", plan_.graph.node(source->first->node).step) + steps;
+}
+
+// Begins at the mark of `from`, where this plan has the same operators; false where the data are not what they were.
+bool Runner::Engine::restore_locked(const State& from) {
+  const Mark& mark = from.mark;
+  if (!marked_source_ || from.steps != marked_steps_ || mark.operators.size() != marked_.size()) return true;
+  for (size_t i = 0; i < marked_.size(); ++i) {
+    ChunkPtr rows;
+    const std::vector<SampleId>& ids = mark.operators[i].rows;
+    if (!ids.empty()) {
+      rows = marked_source_->reader->read_again(ids);
+      for (const auto& lane : lanes_) {  // source outward, down to this operator
+        const bool above =
+            std::find(marked_.begin() + static_cast<int64_t>(i), marked_.end(), lane->feeder) == marked_.end();
+        NodeCounters uncounted;
+        for (size_t s = 0; above && rows && s < lane->stages.size(); ++s) rows = lane->stages[s]->run(rows, uncounted);
+      }
+      if (!rows || rows->rows != static_cast<int64_t>(ids.size())) return false;
+    }
+    marked_[i]->restore(mark.operators[i], rows);
+  }
+  marked_source_->next_index = std::min(mark.position, marked_source_->reader->size());
+  for (const auto& lane : lanes_) lane->next_batch = mark.records;
+  deliver_->go_on_from(mark);
+  return true;
+}
+
 // ---- running -----------------------------------------------------------------------------------------------------
 
 // Everything above `below` starts afresh. Only while nothing is under way.
@@ -598,6 +676,12 @@ bool Runner::Engine::dispatch_one_locked(Lane& lane, bool forced) {
   if (!forced && pool_.in_use() + reserved_ + bytes > options_.memory) return false;
   if (lane.reader) {
     lane.next_index = packet->end;
+    if (&lane == marked_source_ && options_.save_state && packet->begin > 0 &&
+        static_cast<double>(monotonic_ns() - last_mark_ns_) >= options_.mark_seconds * 1e9) {
+      last_mark_ns_ = monotonic_ns();
+      packet->mark = std::make_shared<Mark>();
+      packet->mark->position = packet->begin;
+    }
     if (lane.skips && rows > 0 && !batch_wanted(lane.next_batch++)) {
       auto skipped = std::make_shared<Chunk>();
       skipped->rows = rows;
@@ -610,6 +694,10 @@ bool Runner::Engine::dispatch_one_locked(Lane& lane, bool forced) {
     while (!lane.queue.empty() && (packet->chunks.empty() || ns < kBundleNs)) {
       ChunkPtr chunk = std::move(lane.queue.front());
       lane.queue.pop_front();
+      if (chunk->mark) {
+        packet->chunks.push_back(std::move(chunk));
+        continue;
+      }
       if (lane.skips && chunk->issues.empty() && !batch_wanted(lane.next_batch)) {
         auto skipped = std::make_shared<Chunk>();
         skipped->rows = chunk->rows;
@@ -701,7 +789,7 @@ void Runner::Engine::lane_body(const PacketPtr& packet) {
       size_t bytes = 0;
       for (ChunkPtr& chunk : packet->chunks) {
         rows += chunk->rows;
-        for (size_t s = 0; s < lane.stages.size() && !chunk->skipped; ++s) {
+        for (size_t s = 0; s < lane.stages.size() && !chunk->skipped && !chunk->mark; ++s) {
           NodeCounters& counters = *lane.stage_counters[s];
           ++counters.running;
           NodeCounters::add(counters.rows_in, chunk->rows);
@@ -712,6 +800,11 @@ void Runner::Engine::lane_body(const PacketPtr& packet) {
           --counters.running;
         }
         bytes += chunk->bytes;
+      }
+      if (packet->mark) {
+        auto mark = std::make_shared<Chunk>();
+        mark->mark = packet->mark;
+        packet->chunks.insert(packet->chunks.begin(), std::move(mark));
       }
       if (rows > 0) {
         std::lock_guard lock(mutex_);
@@ -753,7 +846,7 @@ void Runner::Engine::group_body(Group& group, const PacketPtr& arrived) {
       CpuScope cpu(measured->counters);
       ++measured->counters.running;
       for (ChunkPtr& chunk : packet->chunks) {
-        if (chunk->rows > 0 && !op->done() && !stopping_) op->accept(lane.target_port, chunk);
+        if ((chunk->rows > 0 || chunk->mark) && !op->done() && !stopping_) op->accept(lane.target_port, chunk);
         chunk.reset();
       }
       if (packet->last && !op->done() && !stopping_) op->end(lane.target_port);
@@ -835,6 +928,8 @@ State Runner::Engine::state() const {
   out.delivered = result_.records + (options_.resume ? options_.resume->delivered : 0);
   out.rank = options_.rank;
   out.world_size = options_.world_size;
+  out.steps = marked_steps_;
+  out.mark = deliver_->mark();
   return out;
 }
 
@@ -865,8 +960,9 @@ std::vector<OperatorReport> Runner::Engine::operators() const {
     const PlanNode& node = plan_.nodes[i];
     auto serial = serial_of_.find(&node);
     const NodeCounters& counters = serial != serial_of_.end() ? serial->second->counters : *node_counters_[i];
-    out.push_back({node.label, node.steps_written, node.origins, counters.rows_in, counters.rows_out, counters.bytes_out,
-                   static_cast<double>(counters.cpu_ns) * 1e-9, static_cast<double>(counters.wait_ns) * 1e-9});
+    out.push_back({node.label, node.steps_written, node.origins, counters.rows_in, counters.rows_out,
+                   counters.bytes_out, static_cast<double>(counters.cpu_ns) * 1e-9,
+                   static_cast<double>(counters.wait_ns) * 1e-9});
   }
   return out;
 }
@@ -917,6 +1013,11 @@ RunResult Runner::Engine::run() {
         std::lock_guard lock(mutex_);
         ++active_;
         restart_locked(deliver_, {plan_.seed, epoch_, {}});
+        if (options_.resume && !restore_locked(*options_.resume)) {
+          result_.end = RunResult::End::Failed;
+          result_.failure = RunFailure{{"R0507", "a sample that the state names cannot be had any more", {}}, {}};
+          stopping_ = true;
+        }
         --active_;
         dispatch_locked();
       }
@@ -940,7 +1041,6 @@ RunResult Runner::Engine::run() {
   for (const auto& [key, count] : errors_) result_.errors.push_back({key.first, key.second, count});
   result_.operators = operators();
   result_.state = state();
-  if (options_.on_state) options_.on_state(result_.state);
   return std::move(result_);
 }
 

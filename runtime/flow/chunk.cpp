@@ -273,6 +273,50 @@ ChunkPtr gather(BufferPool& pool, std::span<const RowPlace> rows) {
   return out;
 }
 
+size_t row_bytes(const Chunk& chunk, int64_t row) {
+  size_t bytes = 0;
+  for (const Column& column : chunk.columns) {
+    const TensorRef ref = column.at(row);
+    if (!ref.data) continue;
+    bytes += ref.byte_size();
+    if (!is_string(ref.elem)) continue;
+    for (int64_t i = 0; i < ref.size(); ++i) bytes += static_cast<const StringRef*>(ref.data)[i].size;
+  }
+  return bytes;
+}
+
+ChunkPtr isolate(BufferPool& pool, const Chunk& chunk, int64_t row) {
+  auto out = std::make_shared<Chunk>();
+  out->rows = 1;
+  auto arena = std::make_shared<Arena>(pool);
+  for (const Column& column : chunk.columns) {
+    TensorRef ref = column.at(row);
+    Column copy =
+        column.fixed() ? make_fixed_column(pool, column.row, 1) : make_ref_column(pool, ref.elem, ref.rank, 1);
+    if (const void* from = ref.data) {
+      ref.data = column.fixed() ? copy.data : arena->allocate(ref.byte_size());
+      std::memcpy(ref.data, from, ref.byte_size());
+      for (int64_t i = 0; is_string(ref.elem) && i < ref.size(); ++i) {
+        StringRef& text = static_cast<StringRef*>(ref.data)[i];
+        auto* chars = static_cast<char*>(arena->allocate(text.size));
+        std::copy_n(text.data, text.size, chars);
+        text.data = chars;
+      }
+    }
+    if (!column.fixed()) copy.refs[0] = ref;
+    out->columns.push_back(std::move(copy));
+  }
+  std::vector<uint64_t> words;
+  chunk.ids.words(row, words);
+  const uint32_t offsets[] = {0, static_cast<uint32_t>(words.size())};
+  out->ids = Ids::dense(pool, words, offsets);
+  for (const Issue& issue : chunk.issues)
+    if (issue.row == row) out->issues.push_back({0, issue.column, issue.value});
+  if (!chunk.order.empty()) out->order = {chunk.order[static_cast<size_t>(row)]};
+  if (!arena->empty()) out->keep.push_back(arena);
+  return out;
+}
+
 ChunkPtr append_identity(BufferPool& pool, const ChunkPtr& chunk, std::span<const uint64_t> appended) {
   auto out = std::make_shared<Chunk>(*chunk);
   std::vector<uint64_t> words, one;

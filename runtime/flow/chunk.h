@@ -14,6 +14,7 @@
 #include "graph/identity.h"
 #include "graph/value.h"
 #include "runtime/flow/memory.h"
+#include "runtime/flow/state.h"
 
 namespace zephon {
 
@@ -92,6 +93,8 @@ struct Chunk {
   /// A batch whose columns are missing: another rank's, or delivered before the run was resumed. Counted, never
   /// computed.
   bool skipped = false;
+  /// Not null: no rows, but a mark that goes through all operators in order; each notes its state in it.
+  std::shared_ptr<Mark> mark;
   std::vector<std::shared_ptr<const void>> keep;  ///< arenas and chunks that indirect columns point into
 
   bool row_failed(int64_t row) const { return issue(row, Issue::kFailedRow) != nullptr; }
@@ -109,6 +112,11 @@ struct RowPlace {
 /// A chunk of the rows listed, in that order: fixed columns are copied, indirect ones keep their chunks alive.
 /// Consecutive rows of one chunk are sliced.
 ChunkPtr gather(BufferPool& pool, std::span<const RowPlace> rows);
+
+/// Bytes of one row's values, with what they point to.
+size_t row_bytes(const Chunk& chunk, int64_t row);
+/// A chunk of one row that owns all that it needs: a row that is held for long must not hold its chunk.
+ChunkPtr isolate(BufferPool& pool, const Chunk& chunk, int64_t row);
 
 /// `chunk` with `word` appended to the identity of each row (words[i] where there are as many as rows).
 ChunkPtr append_identity(BufferPool& pool, const ChunkPtr& chunk, std::span<const uint64_t> words);

@@ -53,9 +53,8 @@ struct RunOptions {
   std::function<void(const RunFailure& failure, const Node& node, const std::string& policy)> on_error;
   const State* resume = nullptr;
   std::string program_fingerprint;  ///< kept in states
-  /// Called every `state_every` records and at the end of the run with the state after the record delivered last.
-  std::function<void(const State& state)> on_state;
-  uint64_t state_every = 0;  ///< 0: only at the end
+  bool save_state = false;          ///< RunResult::state is wanted: the operators note their states on the way
+  double mark_seconds = 0.1;        ///< how often, at most
 };
 
 struct OperatorReport {

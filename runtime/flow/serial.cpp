@@ -11,6 +11,7 @@ namespace zephon {
 namespace {
 
 constexpr size_t kFlushRows = 16384;
+constexpr size_t kIsolateBytes = 1024;  // a row as large as this is held without its chunk
 
 struct Place {
   ChunkPtr chunk;
@@ -109,7 +110,7 @@ class RowOpNode final : public SerialOp, private RowSink {
   }
   void start() override { process(); }
   void accept(int port, const ChunkPtr& chunk) override {
-    if (finished_) return;
+    if (finished_ || passes_mark(chunk)) return;
     NodeCounters::add(counters.rows_in, node_.on_batches ? 1 : chunk->rows);
     ports_.accept(port, chunk);
     process();
@@ -117,6 +118,24 @@ class RowOpNode final : public SerialOp, private RowSink {
   void end(int port) override {
     ports_.end(port);
     process();
+  }
+  void save(OperatorState& state) const override {
+    RowState own;
+    op_->save(own);
+    state.words = {ordinals_[0], rejected_};
+    state.words.insert(state.words.end(), own.words.begin(), own.words.end());
+    for (const Row& row : own.rows) state.rows.push_back(held_[row.handle].chunk->id(held_[row.handle].row));
+  }
+  void restore(const OperatorState& state, const ChunkPtr& rows) override {
+    RowState own;
+    ordinals_[0] = state.words.at(0);
+    rejected_ = state.words.at(1);
+    own.words.assign(state.words.begin() + 2, state.words.end());
+    for (size_t i = 0; i < state.rows.size(); ++i) {
+      held_.push_back({rows, static_cast<int64_t>(i)});
+      own.rows.push_back({i, 0, 0, false});
+    }
+    op_->load(own);
   }
   bool done() const override { return finished_ || op_->done(); }
   int wanted() const override { return op_->wanted_input(); }
@@ -158,6 +177,8 @@ class RowOpNode final : public SerialOp, private RowSink {
     row.input = port;
     row.failed = policy_ && find_failure() != nullptr;
     if (holds_) {
+      if (!node_.on_batches && chunk.rows > 1 && row_bytes(chunk, current_.row) >= kIsolateBytes)
+        current_ = {isolate(pool_, chunk, current_.row), 0};
       if (free_.empty()) {
         row.handle = held_.size();
         held_.push_back(std::move(current_));
@@ -301,6 +322,7 @@ class BatchNode final : public SerialOp {
   }
   void begin(const EpochContext&) override { clear(); }
   void accept(int, const ChunkPtr& chunk) override {
+    if (passes_mark(chunk)) return;
     NodeCounters::add(counters.rows_in, chunk->rows);
     int64_t row = 0;
     while (row < chunk->rows) {
@@ -323,6 +345,13 @@ class BatchNode final : public SerialOp {
       row = end;
       if (count_ == size_) emit();
     }
+  }
+  void save(OperatorState& state) const override {
+    for (const ChunkPtr& part : parts_)
+      for (int64_t row = 0; row < part->rows; ++row) state.rows.push_back(part->id(row));
+  }
+  void restore(const OperatorState&, const ChunkPtr& rows) override {
+    if (rows) accept(0, rows);
   }
   void end(int) override {
     if (count_ > 0 && !drop_remainder_) emit();
@@ -401,6 +430,8 @@ class UnbatchNode final : public SerialOp {
  public:
   using SerialOp::SerialOp;
   void begin(const EpochContext&) override {}
+  void save(OperatorState&) const override {}
+  void restore(const OperatorState&, const ChunkPtr&) override {}
   void accept(int, const ChunkPtr& chunk) override {
     NodeCounters::add(counters.rows_in, 1);
     if (is_failed_row(*chunk)) {
@@ -434,6 +465,8 @@ class RepeatNode final : public SerialOp {
     out->end();
   }
   bool done() const override { return finished_; }
+  void save(OperatorState&) const override {}
+  void restore(const OperatorState&, const ChunkPtr&) override {}
   void accept(int, const ChunkPtr& chunk) override {
     if (done() || chunk->rows == 0) return;
     NodeCounters::add(counters.rows_in, chunk->rows);
@@ -467,6 +500,8 @@ class OrderedNode final : public SerialOp {
     ports_.clear();
     finished_ = false;
   }
+  void save(OperatorState&) const override {}
+  void restore(const OperatorState&, const ChunkPtr&) override {}
   void accept(int port, const ChunkPtr& chunk) override {
     NodeCounters::add(counters.rows_in, chunk->rows);
     ports_.accept(port, chunk);
@@ -522,6 +557,7 @@ class RegroupNode final : public SerialOp {
   RegroupNode(const PlanNode& node, int64_t rows, BufferPool& pool) : SerialOp(node, pool), size_(rows) {}
   void begin(const EpochContext&) override { clear(); }
   void accept(int, const ChunkPtr& chunk) override {
+    if (passes_mark(chunk)) return;
     int64_t row = 0;
     while (row < chunk->rows) {
       int64_t end = std::min(chunk->rows, row + size_ - good_);
@@ -535,6 +571,13 @@ class RegroupNode final : public SerialOp {
       row = end;
       if (good_ == size_) emit();
     }
+  }
+  void save(OperatorState& state) const override {
+    for (const ChunkPtr& part : parts_)
+      for (int64_t row = 0; row < part->rows; ++row) state.rows.push_back(part->id(row));
+  }
+  void restore(const OperatorState&, const ChunkPtr& rows) override {
+    if (rows) accept(0, rows);
   }
   void end(int) override {
     emit();

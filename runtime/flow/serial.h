@@ -48,6 +48,9 @@ class SerialOp {
   virtual void start() {}
   virtual void accept(int port, const ChunkPtr& chunk) = 0;
   virtual void end(int port) = 0;
+  /// Between two calls of accept(), of an operator with one input; and back, with the rows fetched again.
+  virtual void save(OperatorState& state) const = 0;
+  virtual void restore(const OperatorState& state, const ChunkPtr& rows) = 0;
   /// Wants nothing more: what comes is dropped.
   virtual bool done() const { return false; }
   virtual int wanted() const { return 0; }
@@ -55,10 +58,21 @@ class SerialOp {
   virtual size_t backlog(int) const { return 0; }
 
   const PlanNode& plan_node() const { return node_; }
+  /// The step as written that it carries out, or that its rows wait for.
+  int32_t step() const { return node_.steps_written.empty() ? 0 : node_.steps_written[0]; }
   NodeCounters counters;
   Outlet* out = nullptr;
 
  protected:
+  /// True where the chunk was a mark, which has then been passed on.
+  bool passes_mark(const ChunkPtr& chunk) {
+    if (!chunk->mark) return false;
+    OperatorState& state = chunk->mark->operators.emplace_back();
+    state.step = step();
+    save(state);
+    out->push(chunk);
+    return true;
+  }
   void push(ChunkPtr chunk) {
     NodeCounters::add(counters.rows_out, node_.on_batches ? 1 : chunk->rows);
     out->push(std::move(chunk));

@@ -98,6 +98,30 @@ ChunkPtr SourceReader::read(uint64_t begin, uint64_t end) const {
     out->rows = static_cast<int64_t>(positions.size());
     out->ids = Ids::dense(pool_, words, offsets);
   }
+  return read_columns(std::move(out), begin, positions);
+}
+
+ChunkPtr SourceReader::read_again(std::span<const SampleId> ids) const {
+  auto out = std::make_shared<Chunk>();
+  std::vector<uint64_t> positions, words;
+  std::vector<uint32_t> offsets{0};
+  for (const SampleId& id : ids) {
+    if (id.words.size() <= head_.size() || !std::equal(head_.begin(), head_.end(), id.words.begin()) ||
+        id.words[head_.size()] >= source_.size())
+      return nullptr;
+    positions.push_back(id.words[head_.size()]);
+    words.insert(words.end(), id.words.begin(), id.words.end());
+    offsets.push_back(static_cast<uint32_t>(words.size()));
+  }
+  out->rows = static_cast<int64_t>(ids.size());
+  out->ids = Ids::dense(pool_, words, offsets);
+  return read_columns(std::move(out), 0, positions);
+}
+
+// Positions from `begin` on where none are given.
+ChunkPtr SourceReader::read_columns(std::shared_ptr<Chunk> out, uint64_t begin,
+                                    const std::vector<uint64_t>& positions) const {
+  const bool direct = positions.empty();
   auto rows = static_cast<size_t>(out->rows);
   std::vector<Column> columns;
   std::vector<TensorRef> refs(shapes_.size());
@@ -109,7 +133,7 @@ ChunkPtr SourceReader::read(uint64_t begin, uint64_t end) const {
     refs[c] = shapes_[c];
     refs[c].data = columns[c].data;
   }
-  if (!(direct && all_fixed && source_.read_range(begin, end - begin, refs))) {
+  if (!(direct && all_fixed && source_.read_range(begin, rows, refs))) {
     auto arena = std::make_shared<Arena>(pool_);
     NativeCall allocator;
     allocator.allocate = Arena::allocate_from;

@@ -26,6 +26,8 @@ class SourceReader {
   void begin(EpochContext context) { context_ = std::move(context); }
   /// Rows of the indices [begin, end), ascending. Thread-safe.
   ChunkPtr read(uint64_t begin, uint64_t end) const;
+  /// Rows read before, by their identities; null where one is not of this source.
+  ChunkPtr read_again(std::span<const SampleId> ids) const;
 
  private:
   struct Step {
@@ -37,6 +39,8 @@ class SourceReader {
   /// Position in the source of index g, passes in `context` and the arms (source outward); false: an index of another
   /// arm.
   bool locate(uint64_t g, uint64_t& position, std::vector<uint64_t>& arms, EpochContext& context) const;
+
+  ChunkPtr read_columns(std::shared_ptr<Chunk> out, uint64_t begin, const std::vector<uint64_t>& positions) const;
 
   const Node& node_;
   const Source& source_;

@@ -10,6 +10,54 @@ namespace {
 
 constexpr uint64_t kVersion = 1;
 
+// "step:word,word:id,id;" for each operator.
+std::string operators_text(const std::vector<OperatorState>& operators) {
+  std::string out;
+  for (const OperatorState& op : operators) {
+    out += fmt::format("{}:{}:", op.step, fmt::join(op.words, ","));
+    for (size_t i = 0; i < op.rows.size(); ++i) out += (i ? "," : "") + to_string(op.rows[i]);
+    out += ';';
+  }
+  return out;
+}
+
+std::vector<std::string> split(const std::string& text, char at) {
+  std::vector<std::string> out(1);
+  for (char c : text) {
+    if (c == at) {
+      out.emplace_back();
+    } else {
+      out.back() += c;
+    }
+  }
+  return out;
+}
+
+bool read_number(const std::string& text, uint64_t& out) {
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return error == std::errc() && end == text.data() + text.size() && !text.empty();
+}
+
+bool read_operators(const std::string& text, std::vector<OperatorState>& out) {
+  for (const std::string& one : split(text, ';')) {
+    if (one.empty()) continue;
+    std::vector<std::string> parts = split(one, ':');
+    OperatorState& op = out.emplace_back();
+    uint64_t step = 0;
+    if (parts.size() != 3 || !read_number(parts[0], step) || step > INT32_MAX) return false;
+    op.step = static_cast<int32_t>(step);
+    for (const std::string& word : split(parts[1], ',')) {
+      if (word.empty()) continue;
+      if (!read_number(word, op.words.emplace_back())) return false;
+    }
+    for (const std::string& id : split(parts[2], ',')) {
+      if (id.empty()) continue;
+      if (!parse_id(id, op.rows.emplace_back())) return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 std::string mismatch(const State& from, const State& now) {
@@ -25,8 +73,10 @@ std::string mismatch(const State& from, const State& now) {
 std::string to_json(const State& s) {
   return fmt::format(
       "{{\"zephon_state\": {}, \"program\": \"{}\", \"files\": \"{}\", \"seed\": {}, \"epoch\": {}, \"records\": {}, "
-      "\"delivered\": {}, \"world_size\": {}, \"rank\": {}}}\n",
-      kVersion, s.program, s.files, s.seed, s.epoch, s.records, s.delivered, s.world_size, s.rank);
+      "\"delivered\": {}, \"world_size\": {}, \"rank\": {}, \"steps\": \"{}\", \"position\": {}, "
+      "\"records_there\": {}, \"operators\": \"{}\"}}\n",
+      kVersion, s.program, s.files, s.seed, s.epoch, s.records, s.delivered, s.world_size, s.rank, s.steps,
+      s.mark.position, s.mark.records, operators_text(s.mark.operators));
 }
 
 std::optional<State> parse_state(const std::string& text, std::string& error) {
@@ -78,9 +128,7 @@ std::optional<State> parse_state(const std::string& text, std::string& error) {
       complete = false;
       return out;
     }
-    const std::string& v = found->second;
-    auto [end, code] = std::from_chars(v.data(), v.data() + v.size(), out);
-    complete = complete && code == std::errc() && end == v.data() + v.size();
+    complete = complete && read_number(found->second, out);
     return out;
   };
   if (number("zephon_state") != kVersion) {
@@ -96,6 +144,10 @@ std::optional<State> parse_state(const std::string& text, std::string& error) {
   s.delivered = number("delivered");
   s.world_size = number("world_size");
   s.rank = number("rank");
+  s.steps = values["steps"];
+  s.mark.position = number("position");
+  s.mark.records = number("records_there");
+  complete = complete && read_operators(values["operators"], s.mark.operators);
   if (!complete) {
     error = "the state is incomplete";
     return std::nullopt;
