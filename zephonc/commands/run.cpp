@@ -152,6 +152,7 @@ class Run {
     how.stall_timeout = options_.stall_timeout;
     how.program_fingerprint = session_.fingerprint();
     how.resume = resume_ ? &*resume_ : nullptr;
+    how.save_state = !options_.save_state.empty();
     how.on_error = [&](const RunFailure& failure, const Node& node, const std::string& policy) {
       rejected(failure, node, policy);
     };
