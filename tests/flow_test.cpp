@@ -377,7 +377,7 @@ TEST(Flow, HeldRowsDoNotHoldTheirChunks) {
   ASSERT_EQ(sink.records.size(), 5000u);
   for (const Collected& c : sink.records) ASSERT_EQ(c.fields.at("w").at(17).f, c.fields.at("index").at(0).i + 17);
   // 100 rows held, a chunk that comes and one that leaves, 4 kB a row: not the chunks that the rows came from.
-  EXPECT_LT(result.peak_bytes, 1'800'000u);
+  EXPECT_LT(result.peak_bytes, 2'200'000u);
 }
 
 TEST(Flow, MemberOfAnotherShapeFails) {
