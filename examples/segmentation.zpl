@@ -14,5 +14,5 @@ pipeline segmentation(root: path = "data/segmentation", size: int = 256)
   | mask  = mask.crop(box).flip(turn)
   | mask  = u8(mask[:, :, 0] > 127)
   | select image, mask
-  | batch(4)
+  | batch(4, drop_remainder=true)
 }

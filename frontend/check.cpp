@@ -39,10 +39,9 @@ std::vector<const Parameter*> parameters_of_arguments(const OpDef& op, size_t co
   return result;
 }
 
-struct Limits {
-  int64_t least, most;
-};
-Limits limits_of(Elem e) {
+}  // namespace
+
+IntegerLimits limits_of(Elem e) {
   switch (e) {
     case Elem::U8:
       return {0, 255};
@@ -58,8 +57,6 @@ Limits limits_of(Elem e) {
       return {std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()};
   }
 }
-
-}  // namespace
 
 const OpDef& Compiler::core(std::string_view name) const {
   const OpDef* op = ops_.find(name);
@@ -122,7 +119,8 @@ Operand Compiler::evaluate(const ast::Expr& e, Frame& frame) {
       return apply(core(e.text == "-" ? "neg" : "not"), {x}, {}, e, frame);
     }
     case Form::Member: {
-      // A property: an operator of one argument.
+      // A property: a cast, or an operator of one argument.
+      if (std::optional<Elem> elem = elem_from_name(e.text)) return cast(*elem, e, frame);
       const OpDef* op = find_operator(e.text, e, true);
       if (op == nullptr || op->cls == OpClass::Leaf) {
         if (evaluate(e.operands[0], frame).is_poison()) return {};
@@ -172,54 +170,71 @@ Operand Compiler::name(const ast::Expr& e, Frame& frame) {
   return {};
 }
 
+// Known before the run where its holes are; else the operator `concat` of its parts.
 Operand Compiler::string(const ast::Expr& e, Frame& frame) {
   Operand result;
   result.span = e.span;
-  std::string text = e.pieces[0];
+  std::vector<Operand> parts;
   Elem elem = Elem::Str;
-  bool good = true;
+  bool good = true, all_static = true;
+  auto add_text = [&](const std::string& text) {
+    Operand part;
+    part.kind = Operand::Kind::Static;
+    part.value = StaticValue::of(text);
+    part.span = e.span;
+    if (!text.empty()) parts.push_back(std::move(part));
+  };
+  add_text(e.pieces[0]);
   for (size_t i = 0; i < e.operands.size(); ++i) {
     Operand hole = evaluate(e.operands[i], frame);
     if (hole.is_poison()) {
       good = false;
-    } else if (!hole.is_static()) {
-      error(Kind::NotConstant, "a string is known before the run, so its holes must be")
-          .primary(place(hole.span, frame), "this is `{}`, known only while running", type_text(hole))
-          .secondary(hole.origin, "`{}` is assigned here", hole.name)
-          .emit();
-      good = false;
-    } else {
+    } else if (hole.is_static()) {
       if (hole.value.is_string() && hole.value.elem == Elem::Path) elem = Elem::Path;
-      text += to_string(hole.value);
+      hole.value = StaticValue::of(to_string(hole.value));
+      parts.push_back(std::move(hole));
+    } else {
+      all_static = false;
+      if (type_of(hole).elem == Elem::Path) elem = Elem::Path;
+      if (!is_string(type_of(hole).elem)) hole = apply(core("to_str"), {hole}, {}, e.operands[i], frame);
+      good = good && !hole.is_poison();
+      parts.push_back(std::move(hole));
     }
-    text += e.pieces[i + 1];
+    add_text(e.pieces[i + 1]);
   }
   if (!good) return result;
-  result.kind = Operand::Kind::Static;
-  result.value = StaticValue::of(std::move(text), elem);
-  return result;
+  if (all_static) {
+    std::string text;
+    for (const Operand& part : parts) text += part.value.text;
+    result.kind = Operand::Kind::Static;
+    result.value = StaticValue::of(std::move(text), elem);
+    return result;
+  }
+  for (Operand& part : parts)
+    if (!part.is_static()) part = add_cast(part, elem, frame);
+  return apply(core("concat"), std::move(parts), {}, e, frame);
 }
 
+// Of static values: a static list. Of others: the operator `stack`.
 Operand Compiler::list(const ast::Expr& e, Frame& frame) {
   Operand result;
   result.span = e.span;
   result.value.kind = StaticValue::Kind::List;
-  bool good = true;
+  std::vector<Operand> items;
+  bool good = true, all_static = true;
   for (const ast::Expr& item : e.operands) {
-    Operand x = evaluate(item, frame);
-    if (!x.is_poison() && !x.is_static())
-      error(Kind::NotConstant, "the items of a list must be known before the run")
-          .primary(place(x.span, frame), "this is `{}`, known only while running", type_text(x))
-          .emit();
-    if (!x.is_static()) good = false;
-    result.value.items.push_back(std::move(x.value));
+    items.push_back(evaluate(item, frame));
+    good = good && !items.back().is_poison();
+    all_static = all_static && items.back().is_static();
   }
-  if (good) result.kind = Operand::Kind::Static;
+  if (!good) return result;
+  if (!all_static) return apply(core("stack"), std::move(items), {}, e, frame);
+  for (Operand& item : items) result.value.items.push_back(std::move(item.value));
+  result.kind = Operand::Kind::Static;
   return result;
 }
 
 // ---- calls
-// -----------------------------------------------------------------------------------------------------------
 
 const OpDef* Compiler::find_operator(const std::string& name, const ast::Expr& call, bool tensor) const {
   auto at_level = [&](const OpDef& op) {
@@ -565,7 +580,6 @@ Operand Compiler::expand(const OpDef& op, const std::vector<Operand>& args, cons
 }
 
 // ---- typing
-// ----------------------------------------------------------------------------------------------------------
 
 Operand Compiler::add_cast(const Operand& x, Elem to, Frame& frame) {
   if (type_of(x).elem == to) return x;
@@ -635,7 +649,7 @@ std::optional<Scalar> Compiler::to_scalar(const StaticValue& value, Elem elem, c
         .emit();
     return std::nullopt;
   }
-  Limits limits = limits_of(elem);
+  IntegerLimits limits = limits_of(elem);
   std::optional<int64_t> n = value.number.to_int64();
   if (!n || *n < limits.least || *n > limits.most) {
     error(Kind::LiteralRange, "`{}` is outside `{}`, which goes from {} to {}", shown, elem_name(elem), limits.least,

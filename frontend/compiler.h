@@ -45,6 +45,12 @@ std::string to_string(const StaticValue& value);
 std::string_view kind_words(const StaticValue& value);
 StaticValue from_attr(const Attr& attr);
 
+// What an integer type holds.
+struct IntegerLimits {
+  int64_t least, most;
+};
+IntegerLimits limits_of(Elem elem);
+
 // What an expression is: nothing (an error was reported), a static value, or an expression of the graph.
 struct Operand {
   enum class Kind : uint8_t { Poison, Static, Dynamic };

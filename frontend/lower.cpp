@@ -331,7 +331,6 @@ std::optional<Compiler::Flow> Compiler::lower_merge(const OpDef& op, const ast::
 }
 
 // ---- steps
-// -----------------------------------------------------------------------------------------------------------
 
 void Compiler::lower_step(const ast::Step& step, Flow& flow) {
   switch (step.kind) {
@@ -540,7 +539,6 @@ void Compiler::lower_call(const ast::Step& step, Flow& flow) {
 }
 
 // ---- what is delivered
-// -----------------------------------------------------------------------------------------------
 
 void Compiler::check_contract(const ast::Type& contract, const Flow& flow) {
   const StreamType& delivered = type_of(flow);

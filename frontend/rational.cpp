@@ -7,7 +7,6 @@
 namespace zephon {
 
 // ---- BigInt
-// ----------------------------------------------------------------------------------------------------------
 
 BigInt::BigInt(int64_t value) : negative_(value < 0) {
   uint64_t magnitude = value < 0 ? ~static_cast<uint64_t>(value) + 1 : static_cast<uint64_t>(value);
@@ -171,7 +170,6 @@ BigInt BigInt::gcd(BigInt a, BigInt b) {
 }
 
 // ---- Rational
-// --------------------------------------------------------------------------------------------------------
 
 Rational::Rational(BigInt numerator, BigInt denominator)
     : numerator_(std::move(numerator)), denominator_(std::move(denominator)) {

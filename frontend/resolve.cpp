@@ -84,10 +84,18 @@ std::vector<std::string> choices_of(const ast::Type& type) {
   return choices;
 }
 bool is_parameter_type(const ast::Type& type) {
-  static constexpr std::string_view kTypes[] = {"int", "float", "bool", "str", "path"};
   return type.kind == ast::Type::Kind::Enum ||
-         (type.kind == ast::Type::Kind::Named && !type.tensor &&
-          std::find(std::begin(kTypes), std::end(kTypes), type.name) != std::end(kTypes));
+         (type.kind == ast::Type::Kind::Named && !type.tensor && type.name != "bytes" &&
+          (type.name == "int" || type.name == "float" || elem_from_name(type.name)));
+}
+// A number that a parameter of this type may hold. It stays exact until it meets another type.
+bool holds(const ast::Type& type, const Rational& number) {
+  std::optional<Elem> elem = elem_from_name(type.name == "int" ? "i64" : type.name == "float" ? "f64" : type.name);
+  if (!elem || !is_numeric(*elem)) return false;
+  if (is_float(*elem)) return number.to_float(*elem).has_value();
+  IntegerLimits limits = limits_of(*elem);
+  std::optional<int64_t> n = number.to_int64();
+  return n && *n >= limits.least && *n <= limits.most;
 }
 }  // namespace
 
@@ -123,19 +131,18 @@ std::optional<StaticValue> Compiler::parameter_value(const ast::Parameter& param
   std::erase(digits, '_');
   std::optional<Rational> number = Rational::parse(digits);
   if (!number) return bad("the value is not a number");
-  if (type.name == "int" && !number->to_int64()) return bad("the value is not a whole number of 64 bits");
+  if (!holds(type, *number)) return bad(fmt::format("`{}` cannot hold the value", type.name));
   return StaticValue::of(*number);
 }
 
 // A default.
 std::optional<StaticValue> Compiler::parameter_value(const ast::Parameter& parameter, const Operand& value) {
   const ast::Type& type = *parameter.type;
-  bool fits =
-      value.is_static() && (type.kind == ast::Type::Kind::Enum ? value.value.kind == StaticValue::Kind::Enum
-                            : type.name == "bool"              ? value.value.kind == StaticValue::Kind::Bool
-                            : type.name == "int" ? value.value.is_number() && value.value.number.to_int64().has_value()
-                            : type.name == "float" ? value.value.is_number()
-                                                   : value.value.is_string());
+  bool fits = value.is_static() &&
+              (type.kind == ast::Type::Kind::Enum ? value.value.kind == StaticValue::Kind::Enum
+               : type.name == "bool"              ? value.value.kind == StaticValue::Kind::Bool
+               : value.value.is_number()          ? holds(type, value.value.number)
+                                         : value.value.is_string() && (type.name == "str" || type.name == "path"));
   if (!fits) {
     error(Kind::WrongType, "the default of `{}` is not of type `{}`", parameter.name.text, type_words(type))
         .primary(value.span, "this is {}",
@@ -160,7 +167,7 @@ Operand Compiler::parameter(ParameterEntry& entry) {
   if (!parameter.type || !is_parameter_type(*parameter.type)) {
     error(Kind::WrongType, "the parameter `{}` needs a type that the command line can give", parameter.name.text)
         .primary(parameter.type ? parameter.type->span : parameter.name.span)
-        .hint("`int`, `float`, `bool`, `str`, `path` or `enum(a, b)`")
+        .hint("`int`, `float`, `bool`, `str`, `path`, `enum(a, b)`, or a type of number such as `f32`")
         .emit();
   } else if (entry.open) {
     error(Kind::Recursion, "the default of `{}` needs itself", parameter.name.text).primary(parameter.name.span).emit();
