@@ -117,9 +117,9 @@ class Bench:
         report(3, "peak memory, 50 M samples minus 5 M samples", memory, 4, None, "MiB")
 
     def section4(self):
-        kernel = os.path.join(self.options.build, "bench", "kernel_bench")
+        kernel = os.path.join(self.options.build, "bench", "fused_kernel")
         if not os.path.exists(kernel):
-            print("4  no kernel_bench in this build")
+            print("4  no fused_kernel in this build")
             return
         against_copy, against_written = [], []
         for _ in range(self.options.rounds):
