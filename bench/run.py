@@ -165,7 +165,7 @@ class Bench:
                            "  | select image\n  | batch(4)\n}\n")
             limited, _, _, _, peak = self.zephon(program, f"root={root}", "--memory", "256M", "--epochs", "5")
             free = self.zephon(program, f"root={root}", "--epochs", "5")[0]
-            base = limited.get("memory_base", 0)
+            base = limited["base_rss"]
             report(6, "peak minus base under --memory 256M", [(peak - base) / 2**20], 256, None, "MiB")
             report(6, "rate under the budget / without", [limited["samples_per_second"] / free["samples_per_second"]])
             _, errors, _, _, _ = run([self.zephonc, "run", program, f"root={root}", "--memory", "1M"], check=False)
