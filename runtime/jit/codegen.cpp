@@ -29,19 +29,21 @@ Target::Target(const std::string& cpu) {
   LLVMInitializeX86TargetMC();
   LLVMInitializeX86AsmPrinter();
   llvm::Triple triple(llvm::sys::getProcessTriple());
-  std::string name = cpu == "x86-64" ? "x86-64" : cpu == "avx2" ? "x86-64-v3" : cpu == "avx512" ? "x86-64-v4" : "";
-  std::string features;
-  if (name.empty()) {
-    name = llvm::sys::getHostCPUName().str();
-    llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
+  llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
+  bool has_avx2 = host.lookup("avx2") && host.lookup("fma"),
+       has_avx512 = host.lookup("avx512f") && host.lookup("avx512vl");
+  std::string name = llvm::sys::getHostCPUName().str(), features;
+  // A name asks for less than the host has, never for more.
+  if (cpu == "x86-64" || (cpu == "avx2" && has_avx2) || (cpu == "avx512" && has_avx512)) {
+    name = cpu == "x86-64" ? "x86-64" : cpu == "avx2" ? "x86-64-v3" : "x86-64-v4";
+    has_avx2 &= cpu != "x86-64";
+    has_avx512 &= cpu == "avx512";
+  } else {
     for (const auto& feature : host)
       features += fmt::format("{}{}{}", features.empty() ? "" : ",", feature.second ? "+" : "-", feature.first().str());
-    has_fma_ = host.lookup("fma");
-    vector_bits_ = host.lookup("avx512f") && host.lookup("avx512vl") ? 512 : host.lookup("avx2") ? 256 : 128;
-  } else {
-    has_fma_ = name != "x86-64";
-    vector_bits_ = name == "x86-64-v4" ? 512 : name == "x86-64-v3" ? 256 : 128;
   }
+  has_fma_ = has_avx2;
+  vector_bits_ = has_avx512 ? 512 : has_avx2 ? 256 : 128;
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple.str(), error_);
   if (!target) return;
   llvm::TargetOptions options;

@@ -9,14 +9,14 @@
 namespace llvm {
 class Module;
 class TargetMachine;
-}
+}  // namespace llvm
 
 namespace zephon {
 
 /// The processor to compile for: the host, or what KernelOptions::cpu names.
 class Target {
  public:
-  /// `cpu` as KernelOptions::cpu; an unknown name is the host.
+  /// `cpu` as KernelOptions::cpu; an unknown name, or one that the host does not reach, is the host.
   explicit Target(const std::string& cpu);
   ~Target();
   bool has_fma() const { return has_fma_; }

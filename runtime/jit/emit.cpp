@@ -201,6 +201,7 @@ class Emitter {
       BasicBlock* next = nullptr;
       if (v + 1 < p_.versions.size()) {
         Value* applies = b_.getTrue();
+        for (int32_t input : version.small_inputs) applies = b_.CreateAnd(applies, all_small(input));
         for (auto [id, outcome] : version.assumed) {
           Value* condition = known[static_cast<size_t>(id)];
           applies = b_.CreateAnd(applies, outcome ? condition : b_.CreateNot(condition));
@@ -223,6 +224,19 @@ class Emitter {
       b_.SetInsertPoint(good);
     }
     b_.CreateRetVoid();
+  }
+
+  /// Whether every element of a column lies in [0, kSmallInput): one bitwise or over all of them tells.
+  Value* all_small(int32_t input) {
+    Value* bits = alloca_of(b_.getInt64Ty());
+    b_.CreateStore(b_.getInt64(0), bits);
+    for_loop(count_, [&](Value* index) {
+      Value* at = b_.CreateInBoundsGEP(b_.getInt64Ty(), input_data_[static_cast<size_t>(input)], index);
+      llvm::LoadInst* element = b_.CreateLoad(b_.getInt64Ty(), at);
+      tag(element, input_scope_, false, true, true, -1);
+      b_.CreateStore(b_.CreateOr(b_.CreateLoad(b_.getInt64Ty(), bits), element), bits);
+    });
+    return b_.CreateICmpULT(b_.CreateLoad(b_.getInt64Ty(), bits), b_.getInt64(kSmallInput));
   }
 
   void emit_scratch() {

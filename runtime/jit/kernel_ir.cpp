@@ -326,7 +326,7 @@ KVal KernelIr::intern(KNode n) {
   for (auto it = from; it != to; ++it) {
     const KNode& other = node(it->second);
     if (other.op == n.op && other.elem == n.elem && other.compare == n.compare && other.a == n.a && other.b == n.b &&
-        other.c == n.c && other.imm == n.imm)
+        other.c == n.c && other.imm == n.imm && other.lo == n.lo && other.hi == n.hi)
       return {it->second, n.elem};
   }
   auto id = static_cast<int32_t>(nodes_.size());

@@ -18,6 +18,18 @@ constexpr int64_t kUnrolledDim = 4;   // channels of a picture
 constexpr int64_t kUnrolledAll = 16;  // a tensor this small needs no loop
 constexpr size_t kMaxConditions = 2;  // versions of the loops: at most 4
 
+/// Dimension `dim` of a shape of rank `rank` that matches `pattern`: which entry of the pattern it is, and, inside of a
+/// pack, which dimension of the pack.
+std::pair<size_t, size_t> pattern_entry(const std::vector<DimPattern>& pattern, size_t rank, size_t dim) {
+  size_t packed = rank + 1 - pattern.size();  // dimensions of the pack, if there is one
+  for (size_t entry = 0, at = 0; entry < pattern.size(); ++entry) {
+    size_t width = pattern[entry].kind == DimPattern::Kind::Pack ? packed : 1;
+    if (dim < at + width) return {entry, dim - at};
+    at += width;
+  }
+  return {pattern.size(), 0};
+}
+
 bool only(LoopSet loops, LoopSet allowed) { return (loops & ~allowed) == 0; }
 
 }  // namespace
@@ -35,6 +47,18 @@ bool KernelProgram::build() {
     if (is_string(graph.expr(id).type.elem)) fail(fmt::format("`{}` makes text", graph.expr(id).op->name));
   if (error_.empty()) build_version();
   if (!error_.empty()) return false;
+  if (group.kind == KernelGroup::Kind::Columnar) {
+    if (!gains_from_small_inputs(versions[0].nest)) return true;
+    for (size_t l = 0; l < group.leaves.size(); ++l) {
+      const Expr& leaf = graph.expr(group.leaves[l]);
+      if (leaf.type.elem == Elem::I64 && !leaf.attrs.has("lo")) small_inputs_.push_back(static_cast<int32_t>(l));
+    }
+    if (small_inputs_.empty()) return true;
+    build_version();
+    versions.back().small_inputs = small_inputs_;
+    std::swap(versions[0], versions[1]);  // the general one last
+    return error_.empty();
+  }
   // A condition outside of the loops that decides between two indices inside (flip or not) would make every load a
   // gather: make the loops for both outcomes.
   std::vector<int32_t> conditions = choose_conditions(versions[0].nest);
@@ -47,6 +71,16 @@ bool KernelProgram::build() {
     for (auto [condition, outcome_here] : assumed) versions.back().assumed.emplace_back(condition, outcome_here);
   }
   return error_.empty();
+}
+
+/// Whether there are checks or 64-bit divisions that bounds of the inputs may remove.
+bool KernelProgram::gains_from_small_inputs(const Nest& nest) const {
+  for (int32_t id : closure(targets(nest))) {
+    const KNode& n = node(id);
+    if (n.op == KOp::AddOverflows || n.op == KOp::SubOverflows || n.op == KOp::MulOverflows) return true;
+    if ((n.op == KOp::Div || n.op == KOp::Rem) && n.elem == Elem::I64) return true;
+  }
+  return false;
 }
 
 void KernelProgram::build_version() {
@@ -204,6 +238,12 @@ KVal KernelProgram::leaf_value(ExprId id, int32_t leaf, const Index& index) {
   const Expr& expr = graph.expr(id);
   int64_t lo = expr.attrs.has("lo") ? expr.attrs.integer("lo") : INT64_MIN;
   int64_t hi = expr.attrs.has("hi") ? expr.attrs.integer("hi") : INT64_MAX;
+  if (std::find(small_inputs_.begin(), small_inputs_.end(), leaf) != small_inputs_.end()) {
+    lo = 0;
+    hi = kSmallInput - 1;
+  }
+  if (group.kind == KernelGroup::Kind::Columnar && !expr.type.is_scalar())
+    return fail("a columnar kernel reads scalars");
   KVal flat = group.kind == KernelGroup::Kind::Columnar ? sample_ : flat_index(dims(id), index);
   return load(leaf, expr.type.elem, flat, lo, hi);
 }
@@ -459,20 +499,20 @@ KVal KernelProgram::signature_extent(ExprId id, int dim) {
   const Expr& expr = graph.expr(id);
   const Signature& signature = signature_of(*expr.op);
   const std::vector<DimPattern>& result = signature.result.shape;
-  if (expr.op->infer || result.size() != expr.type.rank() ||
-      result[static_cast<size_t>(dim)].kind != DimPattern::Kind::Symbol)
-    return interior_extent(id, dim);
+  auto [entry, inside] = pattern_entry(result, expr.type.rank(), static_cast<size_t>(dim));
+  if (expr.op->infer || entry >= result.size() || result[entry].symbol.empty()) return interior_extent(id, dim);
   size_t arg = 0;
   for (const Parameter& p : signature.parameters) {
     if (p.static_kind != StaticKind::None) continue;
     if (p.variadic || arg >= expr.args.size()) break;
-    for (size_t d = 0; d < p.pattern.shape.size(); ++d) {
-      const DimPattern& pattern = p.pattern.shape[d];
-      if (pattern.kind == DimPattern::Kind::Pack) break;
-      if (pattern.kind != DimPattern::Kind::Symbol || pattern.symbol != result[static_cast<size_t>(dim)].symbol)
-        continue;
-      if (p.pattern.box) return value(expr.args[arg], {integer(static_cast<int64_t>(d) + 2)});
-      return dims(expr.args[arg])[d];
+    const std::vector<DimPattern>& pattern = p.pattern.shape;
+    for (size_t e = 0, at = 0; e < pattern.size(); ++e) {
+      bool pack = pattern[e].kind == DimPattern::Kind::Pack;
+      if (pattern[e].kind == result[entry].kind && pattern[e].symbol == result[entry].symbol) {
+        if (p.pattern.box) return value(expr.args[arg], {integer(static_cast<int64_t>(e) + 2)});
+        return dims(expr.args[arg])[at + inside];
+      }
+      at += pack ? graph.expr(expr.args[arg]).type.rank() + 1 - pattern.size() : 1;
     }
     ++arg;
   }
@@ -624,8 +664,11 @@ std::string KernelProgram::listing() const {
     std::string condition;
     for (auto [id, outcome] : version.assumed)
       condition += fmt::format("{}{}{}", condition.empty() ? "" : " and ", outcome ? "" : "not ", text(id, {}));
+    for (int32_t input : version.small_inputs)
+      condition += fmt::format("{}0 <= in{} < {}", condition.empty() ? "" : " and ", input, kSmallInput);
     if (!condition.empty()) out += fmt::format("when {}:\n", condition);
-    list_nest(version.nest, condition.empty() ? 0 : 1, out);
+    if (condition.empty() && versions.size() > 1) out += "else:\n";
+    list_nest(version.nest, versions.size() > 1 ? 1 : 0, out);
   }
   return out;
 }

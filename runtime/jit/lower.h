@@ -51,9 +51,14 @@ struct Resampler {
 
 struct Version {
   std::vector<std::pair<int32_t, bool>>
-      assumed;  ///< bool nodes outside of all loops, and the value for which this is right
+      assumed;                        ///< bool nodes outside of all loops, and the value for which this is right
+  std::vector<int32_t> small_inputs;  ///< columns of which every element must lie in [0, kSmallInput)
   Nest nest;
 };
+
+/// Columns of i64 below this (positions, counts, labels) get loops of their own, where products by small constants stay
+/// below 2^32: no overflow checks, and divisions in 32 bits, which vectors have.
+inline constexpr int64_t kSmallInput = int64_t{1} << 28;
 
 /// The loop in whose body pairs of lanes are merged: never a real loop.
 inline constexpr int32_t kMergeLoop = 63;
@@ -103,13 +108,15 @@ class KernelProgram : public KernelIr {
   Nest columnar_nest();
   Nest sample_nest();
   void build_version();
+  bool gains_from_small_inputs(const Nest& nest) const;
   std::vector<int32_t> choose_conditions(const Nest& nest) const;
   void order_loops(Nest& nest) const;
   KVal fail(const std::string& message);
   void list_nest(const Nest& nest, int depth, std::string& out) const;
 
   std::string error_;
-  KVal sample_;  ///< columnar: number of the sample
+  std::vector<int32_t> small_inputs_;  ///< assumed in the version being built
+  KVal sample_;                        ///< columnar: number of the sample
   std::vector<ExprId> current_;
   std::map<std::pair<int32_t, std::vector<int32_t>>, KVal> values_;
   std::map<ExprId, std::vector<KVal>> dims_;
