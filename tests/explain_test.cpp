@@ -7,7 +7,9 @@
 //   error[E0203]: ...
 //
 // Commands: `error` renders diagnostics (lints too), `graph` prints the typed graph, `types` the fields after every
-// step. Flags: `yaml` reads the YAML form; `name=value` sets a parameter. People write the program, `cmake --build
+// step, `optimize` the graph after the rules, `plan` the physical plan, `steps` a diff per applied rule. Flags: `yaml`
+// reads the YAML form; `name=value` sets a parameter; `expect=RULE`, `expect-not=RULE`, `disable=RULE,...` (`all`)
+// speak of rules. People write the program, `cmake --build
 // --preset dev
 // --target bless` writes what stands under `----`.
 #include <gtest/gtest.h>
@@ -18,10 +20,14 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include "frontend/frontend.h"
 #include "ops/all_ops.h"
+#include "optimizer/engine/report.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/rules/all_rules.h"
 
 namespace zephon {
 namespace {
@@ -47,8 +53,14 @@ std::vector<std::string> split(const std::string& text, char at) {
 std::string run_error(const Section& section);
 std::string run_graph(const Section& section);
 std::string run_types(const Section& section);
+std::string run_optimize(const Section& section);
+std::string run_plan(const Section& section);
+std::string run_steps(const Section& section);
 const std::map<std::string, std::string (*)(const Section&)> kCommands = {
-    {"error", run_error}, {"graph", run_graph}, {"types", run_types}};
+    {"error", run_error},       {"graph", run_graph}, {"types", run_types},
+    {"optimize", run_optimize}, {"plan", run_plan},   {"steps", run_steps}};
+// Flags that are not parameters of the program.
+const std::set<std::string> kRuleFlags = {"expect", "expect-not", "disable"};
 
 bool is_command(const std::string& line) { return kCommands.contains(line.substr(0, line.find(' '))); }
 
@@ -108,7 +120,8 @@ void compile_section(const Section& section, Compiled& out) {
   for (size_t i = 1; i < section.words.size(); ++i) {
     const std::string& word = section.words[i];
     if (word == "yaml") name = "t.yaml";
-    if (size_t equal = word.find('='); equal != word.npos) params[word.substr(0, equal)] = word.substr(equal + 1);
+    if (size_t equal = word.find('='); equal != word.npos && !kRuleFlags.contains(word.substr(0, equal)))
+      params[word.substr(0, equal)] = word.substr(equal + 1);
   }
   FileId file = out.sources.add(name, text);
   Result<Program> program = compile(out.sources, file, params, OpTable(all_ops()), out.diags);
@@ -141,13 +154,58 @@ std::string run_types(const Section& section) {
   return out;
 }
 
+/// Optimises the section's program; checks what it says about rules.
+OptimizeResult optimize_section(const Section& section, const Program& program) {
+  OptimizeOptions options;
+  options.verify = true;
+  options.texts = true;
+  options.plan.seed = program.seed;
+  std::vector<std::string> expected, unexpected;
+  for (const std::string& word : section.words) {
+    const size_t equal = word.find('=');
+    if (equal == word.npos) continue;
+    const std::string flag = word.substr(0, equal);
+    for (const std::string& rule : split(word.substr(equal + 1), ',')) {
+      if (!kRuleFlags.contains(flag)) continue;
+      EXPECT_TRUE(rule == "all" || find_rule(rule)) << "no rule is called " << rule;
+      if (flag == "expect") expected.push_back(rule);
+      if (flag == "expect-not") unexpected.push_back(rule);
+      if (flag == "disable") options.disabled.insert(rule);
+    }
+  }
+  OptimizeResult result = optimize(program.graph, options, all_ops());
+  EXPECT_TRUE(result.trace.problems.empty()) << result.trace.problems.front();
+  for (const std::string& rule : expected) EXPECT_TRUE(result.trace.fired(rule)) << rule << " does not fire";
+  for (const std::string& rule : unexpected) EXPECT_FALSE(result.trace.fired(rule)) << rule << " fires";
+  return result;
+}
+
+std::string run_optimize(const Section& section) {
+  Compiled compiled;
+  compile_section(section, compiled);
+  return compiled.program ? to_text(optimize_section(section, *compiled.program).graph) : compiled.errors();
+}
+
+std::string run_plan(const Section& section) {
+  Compiled compiled;
+  compile_section(section, compiled);
+  return compiled.program ? to_text(optimize_section(section, *compiled.program).plan) : compiled.errors();
+}
+
+std::string run_steps(const Section& section) {
+  Compiled compiled;
+  compile_section(section, compiled);
+  if (!compiled.program) return compiled.errors();
+  return steps_text(optimize_section(section, *compiled.program).trace, compiled.sources, false);
+}
+
 class Explain : public testing::TestWithParam<Section> {};
 
 TEST_P(Explain, Section) {
   const Section& section = GetParam();
   std::string found = kCommands.at(section.words[0])(section);
   if (found == section.expected) return;
-  if (std::getenv("ZEPHON_BLESS") != nullptr) {
+  if (std::getenv("ZEPHON_BLESS") != nullptr && !HasFailure()) {
     // Lines move while the file is written: read it again.
     Section now = read_sections(section.file).at(static_cast<size_t>(section.index));
     std::vector<std::string> lines = read_lines(section.file), text = split(found, '\n');

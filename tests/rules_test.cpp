@@ -34,7 +34,8 @@ std::vector<Case> all_cases() {
 }
 
 std::string case_name(const testing::TestParamInfo<Case>& info) {
-  return fmt::format("{}_{}_{}", info.param.rule->name, info.param.number, info.param.example.fires ? "fires" : "keeps");
+  return fmt::format("{}_{}_{}", info.param.rule->name, info.param.number,
+                     info.param.example.fires ? "fires" : "keeps");
 }
 
 std::optional<Program> compile_text(const std::string& text, std::string& errors) {
@@ -79,7 +80,9 @@ std::string delivered(const Graph& graph, uint64_t seed) {
     }
     out += "\n";
   }
-  if (run->failure()) out += fmt::format("{} of {}: {}\n", run->failure()->failure.code, to_string(run->failure()->id), run->failure()->failure.message);
+  if (run->failure())
+    out += fmt::format("{} of {}: {}\n", run->failure()->failure.code, to_string(run->failure()->id),
+                       run->failure()->failure.message);
   return out;
 }
 
@@ -118,18 +121,21 @@ INSTANTIATE_TEST_SUITE_P(All, RuleExamples, testing::ValuesIn(all_cases()), case
 TEST(RuleCoverage, EachFiresAndEachGuardRefuses) {
   for (const RuleEntry& entry : all_rules()) {
     const std::vector<RuleExample> examples = examples_of(*entry.rule);
-    EXPECT_TRUE(std::any_of(examples.begin(), examples.end(), [](const RuleExample& e) { return e.fires; })) << entry.rule->name;
+    EXPECT_TRUE(std::any_of(examples.begin(), examples.end(), [](const RuleExample& e) { return e.fires; }))
+        << entry.rule->name;
     for (const Guard& guard : entry.rule->guards)
-      EXPECT_TRUE(std::any_of(examples.begin(), examples.end(), [&](const RuleExample& e) {
-        return !e.fires && e.expected == guard.name;
-      })) << entry.rule->name << ": " << guard.name;
-    const std::filesystem::path file = std::filesystem::path(ZEPHON_SOURCE_DIR) / "optimizer/rules" / fmt::format("{}.cpp", entry.rule->name);
+      EXPECT_TRUE(std::any_of(examples.begin(), examples.end(),
+                              [&](const RuleExample& e) { return !e.fires && e.expected == guard.name; }))
+          << entry.rule->name << ": " << guard.name;
+    const std::filesystem::path file =
+        std::filesystem::path(ZEPHON_SOURCE_DIR) / "optimizer/rules" / fmt::format("{}.cpp", entry.rule->name);
     EXPECT_TRUE(std::filesystem::exists(file)) << file;
   }
 }
 
 std::string rules_page() {
-  std::string page = "# Rules\n\nMade from the declarations in this folder; `ZEPHON_BLESS=1` and the tests write it.\n\n";
+  std::string page =
+      "# Rules\n\nMade from the declarations in this folder; `ZEPHON_BLESS=1` and the tests write it.\n\n";
   for (const RuleEntry& entry : all_rules()) {
     page += document(*entry.rule);
     for (const RuleExample& example : examples_of(*entry.rule)) {

@@ -75,7 +75,8 @@ std::string why_text(const Trace& trace, const SourceMap& sources, std::string_v
   std::string out;
   for (const Application& a : trace.applied) {
     if (a.rule->name != rule || !stands_on(sources, a.place, line)) continue;
-    out += fmt::format("applied at {}{}\n", place_text(sources, a.place, a.step), cost_text(a.cost_before, a.cost_after));
+    out +=
+        fmt::format("applied at {}{}\n", place_text(sources, a.place, a.step), cost_text(a.cost_before, a.cost_after));
     if (!a.what.empty()) out += "  " + a.what + "\n";
   }
   for (const Refusal& r : trace.refused) {

@@ -9,8 +9,8 @@
 
 namespace zephon {
 
-/// One diff of the graph per application, headed by the rule, its place and the cost before and after. Needs a trace that keeps
-/// texts. `costs` off: without numbers, for golden tests.
+/// One diff of the graph per application, headed by the rule, its place and the cost before and after. Needs a trace
+/// that keeps texts. `costs` off: without numbers, for golden tests.
 std::string steps_text(const Trace& trace, const SourceMap& sources, bool costs = true);
 
 /// Where the rule was applied, and which guard refused it elsewhere; only on `line` where that is not 0.

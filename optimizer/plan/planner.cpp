@@ -23,13 +23,19 @@ namespace {
 
 constexpr int64_t kMostRows = 8192;  // of small scalars: the cost of a chunk vanishes, its columns fit the L2 cache
 constexpr double kChunkBytes = 512 << 10;  // of larger values
-constexpr double kBaseBytes = 1 << 20;     // bookkeeping of a run
+constexpr const char* kVerdict = "$verdict";
+constexpr double kBaseBytes = 1 << 20;  // bookkeeping of a run
 
 class Planner {
  public:
   Planner(const Graph& graph, const std::vector<WrittenStep>& steps, const PlanOptions& options, const OpTable& ops,
           Door& door)
-      : options_(options), ops_(ops), door_(door), steps_(steps), live_(live_fields(graph)) {
+      : options_(options),
+        ops_(ops),
+        door_(door),
+        steps_(steps),
+        live_(live_fields(graph)),
+        filtered_below_(find_filtered_below(graph)) {
     plan_.graph = graph;
     plan_.seed = options.seed;
     plan_.base_dir = options.base_dir;
@@ -191,6 +197,7 @@ class Planner {
     n.on_batches = node(id).type.batch.has_value();
     const FieldSet needed = needed_above(id);
     const std::vector<NodeId> inputs = node(id).inputs;
+    const bool holds = holds_verdict(id);
     for (size_t k = 0; k < inputs.size(); ++k) {
       std::vector<IndexStep> arm;
       if (!steps.empty()) {
@@ -198,14 +205,69 @@ class Planner {
         arm.insert(arm.end(), steps.begin(), steps.end());
       }
       Pending p = plan_stream(inputs[k], arm);
-      flush(p, needed);
+      FieldSet columns = needed;
+      if (holds) hold_verdict(p, columns);
+      flush(p, columns);
       n.inputs.push_back(p.base);
       for (NodeId above : p.nodes) carry(n, above);
     }
     carry(n, id);
     Pending p;
     start(p, add(std::move(n)), node(id).type, live_[index(id)]);
+    if (holds) filter_held(p, id);
     return p;
+  }
+
+  // A merge that does not count and a repeat stand inside a filter region: a filter below them may still say false
+  // where one above has failed. Then the filters above drop nothing; their verdict becomes a column, and a filter of
+  // the stage below.
+
+  bool holds_verdict(NodeId id) {
+    return !node(id).op->algebra.counts_arrivals && filtered_below_[index(id)] && fallible_above(id);
+  }
+
+  bool fallible_above(NodeId id) {
+    for (NodeId input : node(id).inputs) {
+      const Node& n = node(input);
+      if (is_filter(n) && can_fail(graph(), n.predicate)) return true;
+      // Assigned fields may fail where a filter reads them.
+      if (is_filter(n) && !reads_.of(n.predicate).empty()) return true;
+      if (!n.op->algebra.counts_arrivals && fallible_above(input)) return true;
+    }
+    return false;
+  }
+
+  void hold_verdict(Pending& p, FieldSet& columns) {
+    const OpDef* both = ops_.find("and");
+    ExprId verdict;
+    for (const PendingFilter& f : p.filters) {
+      if (!verdict.valid()) {
+        verdict = f.predicate;
+        continue;
+      }
+      Expr e;
+      e.op = both;
+      e.args = {verdict, f.predicate};
+      e.type = Type::scalar(Elem::Bool);
+      verdict = graph().add(std::move(e));
+    }
+    if (!verdict.valid()) verdict = add_constant(graph(), ops_, Value::scalar(Scalar::of_bool(true)));
+    p.filters.clear();
+    p.env[kVerdict] = verdict;
+    columns.insert(kVerdict);
+  }
+
+  void filter_held(Pending& p, NodeId id) { p.filters.push_back({field(kVerdict, Type::scalar(Elem::Bool)), id}); }
+
+  static std::vector<char> find_filtered_below(const Graph& graph) {
+    std::vector<char> found(graph.node_count());
+    const std::vector<NodeId> order = graph.topological();
+    for (auto it = order.rbegin(); it != order.rend(); ++it) {
+      const Node& n = graph.node(*it);
+      const bool passes = is_filter(n) || (!n.op->algebra.counts_arrivals && found[index(*it)]);
+      for (NodeId input : n.inputs) found[index(input)] |= passes;
+    }
+    return found;
   }
 
   /// One step of the program, not folded.
@@ -228,8 +290,9 @@ class Planner {
       p.nodes.push_back(id);
       return;
     }
-    const FieldSet needed = needed_above(id);
-    const StreamType input = node(node(id).inputs[0]).type;
+    FieldSet needed = needed_above(id);
+    const bool holds = holds_verdict(id);
+    if (holds) hold_verdict(p, needed);
     if (cls == OpClass::ManyToOne)
       flush_for_batch(p, needed, id);
     else
@@ -259,6 +322,7 @@ class Planner {
     for (NodeId above : p.nodes) carry(n, above);
     carry(n, id);
     start(p, add(std::move(n)), node(id).type, live_[index(id)]);
+    if (holds) filter_held(p, id);
   }
 
   // ---- stages ----------------------------------------------------------------------------------------------------
@@ -521,6 +585,7 @@ class Planner {
   Door& door_;
   const std::vector<WrittenStep>& steps_;
   std::vector<FieldSet> live_;
+  std::vector<char> filtered_below_;    // by node: a filter of the same region stands below
   std::map<int32_t, int64_t> batches_;  // plan node that feeds a batch -> its size
   Plan plan_;
   Reads reads_{plan_.graph};
