@@ -7,9 +7,9 @@
 //   error[E0203]: ...
 //
 // Commands: `error` renders diagnostics (lints too), `graph` prints the typed graph, `types` the fields after every
-// step, `optimize` the graph after the rules, `plan` the physical plan, `steps` a diff per applied rule. Flags: `yaml`
-// reads the YAML form; `name=value` sets a parameter; `expect=RULE`, `expect-not=RULE`, `disable=RULE,...` (`all`)
-// speak of rules. People write the program, `cmake --build
+// step, `optimize` the graph after the rules, `plan` the physical plan, `steps` it after each application of a rule.
+// Flags: `yaml` reads the YAML form; `name=value` sets a parameter; `expect=RULE`, `expect-not=RULE`,
+// `disable=RULE,...` (`all`) speak of rules. People write the program, `cmake --build
 // --preset dev
 // --target bless` writes what stands under `----`.
 #include <gtest/gtest.h>
@@ -25,7 +25,6 @@
 
 #include "frontend/frontend.h"
 #include "ops/all_ops.h"
-#include "optimizer/engine/report.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/rules/all_rules.h"
 
@@ -196,7 +195,14 @@ std::string run_steps(const Section& section) {
   Compiled compiled;
   compile_section(section, compiled);
   if (!compiled.program) return compiled.errors();
-  return steps_text(optimize_section(section, *compiled.program).trace, compiled.sources, false);
+  std::string out;
+  for (const Application& a : optimize_section(section, *compiled.program).trace.applied) {
+    out += fmt::format("{}{}{}
+", out.empty() ? "" : "
+", a.rule->name, a.what.empty() ? "" : ": " + a.what);
+    out += a.after;
+  }
+  return out;
 }
 
 class Explain : public testing::TestWithParam<Section> {};

@@ -574,7 +574,9 @@ class Planner {
       if (n.node.valid() && node(n.node).type.batch) rows = static_cast<double>(node(n.node).type.batch->size);
       if (n.node.valid() && n.kind == PlanNode::Kind::Serial && node(n.node).attrs.has("buffer_size"))
         rows *= static_cast<double>(node(n.node).attrs.integer("buffer_size"));
-      if (n.kind != PlanNode::Kind::Deliver) least += rows * n.est_bytes_per_row;
+      // A batch made in place is the chunk of the stage above it, and so is what is delivered.
+      const bool adopted = n.kind == PlanNode::Kind::Batch && at(n.inputs[0]).chunk_rows == static_cast<int64_t>(rows);
+      if (n.kind != PlanNode::Kind::Deliver && !adopted) least += rows * n.est_bytes_per_row;
     }
     plan_.least_memory = static_cast<size_t>(least);
     plan_.hash = fmt::format("{:016x}", stream_hash(to_text(plan_)));

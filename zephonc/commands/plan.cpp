@@ -72,7 +72,7 @@ int command_plan(const Options& options) {
   if (auto code = session.load()) return *code;
   OptimizeOptions how;
   if (auto code = session.optimizer_options(how)) return *code;
-  how.texts = options.steps;
+  how.texts = options.steps || !options.why.empty();
   OptimizeResult result;
   if (auto code = session.optimize_program(how, result)) return *code;
   if (options.steps) return print(steps_text(session, result));
