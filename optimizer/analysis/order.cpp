@@ -10,8 +10,7 @@ bool is_one_to_one(const Node& node) { return node.op->cls == OpClass::OneToOne;
 bool is_filter(const Node& node) { return node.op->cls == OpClass::Subset && node.predicate.valid(); }
 
 bool permutes_domain(const Node& node) {
-  // One operator, two kinds: with a buffer it is a window over arrivals.
-  return node.op->algebra.needs_domain && !node.attrs.has("buffer_size");
+  return node.op->algebra.needs_domain;
 }
 
 bool moves_by_arrival(const Node& node) {
@@ -24,7 +23,10 @@ bool is_renumbering(const Graph& graph, const Node& node) {
   const StreamType& input = graph.node(node.inputs[0]).type;
   if (input.batch) return false;
   if (permutes_domain(node)) return input.domain != Domain::Data;
-  return node.op->cls != OpClass::Reorder && input.domain == Domain::Indexed;
+  if (node.op->cls == OpClass::Reorder) return false;
+  // A filter leaves the same holes in each pass; an endless repeat must notice a pass that is empty.
+  const bool holes_stay = node.op->cls == OpClass::Repeat && !node.type.endless;
+  return input.domain == Domain::Indexed || (holes_stay && input.domain == Domain::Holes);
 }
 
 double row_factor(const Graph& graph, const Node& node) {

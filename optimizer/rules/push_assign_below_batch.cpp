@@ -8,7 +8,21 @@ bool match(Rewriter& rewriter, NodeId outer, Match& m) {
          rules::inner_of(rewriter, m).op->cls == OpClass::ManyToOne && rules::inner_of(rewriter, m).type.batch;
 }
 
-constexpr Guard kGuards[] = {rules::kOneReader};
+/// The batch fails members whose shape is not the first one's: what the assignment reads and makes must have only one shape.
+bool has_fixed_shapes(Rewriter& rewriter, const Match& m) {
+  const StreamType& batch = rules::inner_of(rewriter, m).type;
+  for (const Assign& a : rules::outer_of(rewriter, m).assigns) {
+    if (!rewriter.graph().expr(a.expr).type.has_static_shape()) return false;
+    for (const std::string& name : rewriter.reads().of(a.expr))
+      if (const Field* field = batch.find(name); field && !field->type.has_static_shape()) return false;
+  }
+  return true;
+}
+
+constexpr Guard kGuards[] = {
+    rules::kOneReader,
+    {"all that it reads and assigns has a fixed shape", has_fixed_shapes},
+};
 
 }  // namespace
 
@@ -35,6 +49,11 @@ stream b = a | index = index * 3
 concatenate(a, b)
 ----
 nothing else reads the step above
+
+keeps  # members of different shapes fail in the batch, whatever is made of them below
+files("examples/data/photos/*/*.jpg") | image = bytes.decode_image() | batch(2) | h = image.height() | select h
+----
+all that it reads and assigns has a fixed shape
 )explain",
 };
 
