@@ -19,7 +19,7 @@ ZEPHON_RULE_DEF(BatchInPlace) = {
     .guards = kGuards,
     .examples = R"explain(
 fires
-range(100) | x = full(0, [64, 64]) + index | batch(4)
+range(100) | x = [0, 1, 2] + index | batch(4)
 
 keeps  # columns of small scalars: large chunks, of which a batch is a slice
 range(100) | x = index + 1 | batch(4)

@@ -75,7 +75,7 @@ fires
 range(100) | x = index * 1
 
 keeps  # the constant makes a tensor of it
-range(100) | x = index * full(1, [3])
+range(100) | x = index * [1, 1, 1]
 ----
 the result has the operand's type
 )explain",

@@ -55,7 +55,7 @@ range(100) | x = uniform(0, 1)
 it is the same for every sample and every run
 
 keeps
-range(100) | x = full(1, [100, 100]) + 1
+range(100) | x = one_hot(7, 5000)
 ----
 the result is small
 

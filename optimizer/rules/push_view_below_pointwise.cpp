@@ -100,7 +100,7 @@ fires
 files("examples/data/photos/*/*.jpg") | image = (f32(bytes.decode_image()) / 255).center_crop(32, 32) | select image
 
 keeps  # a flip takes everything: nothing is saved
-range(10) | x = (full(1, [4, 4]) + index).flip() | select x
+range(10) | x = ([[1, 2], [3, 4]] + index).flip() | select x
 ----
 the view takes a part
 
