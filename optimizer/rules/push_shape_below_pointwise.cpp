@@ -63,7 +63,7 @@ fires
 files("examples/data/photos/*/*.jpg") | h = (f32(bytes.decode_image()) / 255).height() | select h
 
 keeps  # of two pictures either may be the smaller one, or fail
-range(4) | x = one_hot(index, 4) + one_hot(3, 4) * index | n = x.len() | select n
+range(4) | x = one_hot(index, 4) + one_hot(3 - index, 4) | n = x.len() | select n
 ----
 all operands but one are constants that do not widen it
 )explain",
