@@ -195,11 +195,10 @@ std::string run_steps(const Section& section) {
   Compiled compiled;
   compile_section(section, compiled);
   if (!compiled.program) return compiled.errors();
+  const OptimizeResult result = optimize_section(section, *compiled.program);
   std::string out;
-  for (const Application& a : optimize_section(section, *compiled.program).trace.applied) {
-    out += fmt::format("{}{}{}
-", out.empty() ? "" : "
-", a.rule->name, a.what.empty() ? "" : ": " + a.what);
+  for (const Application& a : result.trace.applied) {
+    out += fmt::format("{}{}{}\n", out.empty() ? "" : "\n", a.rule->name, a.what.empty() ? "" : ": " + a.what);
     out += a.after;
   }
   return out;

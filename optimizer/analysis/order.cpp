@@ -9,9 +9,7 @@ namespace zephon {
 bool is_one_to_one(const Node& node) { return node.op->cls == OpClass::OneToOne; }
 bool is_filter(const Node& node) { return node.op->cls == OpClass::Subset && node.predicate.valid(); }
 
-bool permutes_domain(const Node& node) {
-  return node.op->algebra.needs_domain;
-}
+bool permutes_domain(const Node& node) { return node.op->algebra.needs_domain; }
 
 bool moves_by_arrival(const Node& node) {
   if (node.inputs.size() != 1 || permutes_domain(node) || is_filter(node)) return false;
