@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""One digest, however a program is run: by the reference interpreter, without rules, without each single rule, with 1, 2, 8
-threads, chunks of 1, 7, 64, as .zpl and .yaml, resumed after every tenth batch, as ranks 1, 2, 3 composed.
+"""One digest, however a program is run: by the reference interpreter, without rules, without each single rule, with
+1, 2, 8 threads, chunks of 1, 7, 64, as .zpl and .yaml, resumed after every tenth batch, as ranks 1, 2, 3 composed.
 
 usage: equivalence_test.py ZEPHONC PROGRAM...
 """
@@ -22,7 +22,8 @@ class Program:
 
     def run(self, *args, path=None):
         manifest = os.path.join(self.folder, "manifest.json")
-        command = [ZEPHONC, "run", path or self.path, "--epochs", str(self.epochs), "--manifest", manifest, *map(str, args)]
+        command = [ZEPHONC, "run", path or self.path, "--epochs", str(self.epochs), "--manifest", manifest,
+                   *map(str, args)]
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
         self.runs += 1
         if done.returncode != 0:
