@@ -633,6 +633,8 @@ void Compiler::check_contract(const ast::Type& contract, const Flow& flow) {
 void Compiler::find_needed() {
   Graph& graph = program_.graph;
   std::vector<NodeId> order = graph.topological();
+  auto is_policy = [&](NodeId id) { return graph.node(id).op->cls == OpClass::Policy; };
+  if (std::none_of(order.begin(), order.end(), is_policy)) return;
   std::map<NodeId, std::set<std::string>> needed;    // of what each node delivers
   std::map<NodeId, std::set<std::string>> assigned;  // at or above each node, of fields that still exist
   for (NodeId id : order) {
@@ -649,7 +651,7 @@ void Compiler::find_needed() {
   for (size_t i = order.size(); i-- > 0;) {
     Node& node = graph.node(order[i]);
     std::set<std::string> fields = needed[order[i]];
-    if (node.op->cls == OpClass::Policy) {
+    if (is_policy(order[i])) {
       node.needed.clear();
       for (const std::string& field : fields)
         if (assigned[order[i]].contains(field)) node.needed.push_back(field);

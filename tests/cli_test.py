@@ -2,7 +2,7 @@
 """Drives zephonc as a person does: help, exit codes, hostile programs and data, output, signals, resuming, ranks.
 
 usage: cli_test.py ZEPHONC [TEST...]
-ZEPHON_BLESS=1 rewrites the golden texts (tests/cli/*.txt, ops/OPS.md, optimizer/RULES.md)
+ZEPHON_BLESS=1 rewrites the golden texts: tests/cli/*.txt, ops/OPS.md, optimizer/RULES.md.
 """
 import json
 import os
@@ -121,8 +121,7 @@ class Usage(Case):
                 ([], "a command is required"), (["rnu"], "did you mean `run`"), (["run"], "FILE is required"),
                 (["run", "p.zpl", "--epcohs", "2"], "did you mean `--epochs`"), (["run", "p.zpl", "n"], "param=value"),
                 (["run", "p.zpl", "--rank", "2", "--world-size", "2"], "world-size"),
-                (["run", "p.zpl", "--take", "-1"], "at least 0"),
-                (["run", "p.zpl", "--format", "csv"], "npy, tar, jsonl"),
+                (["run", "p.zpl", "--take", "-1"], "at least 0"), (["run", "p.zpl", "--format", "csv"], "npy, tar, jsonl"),
                 (["run", "p.zpl", "--disable", "fuse_kernel"], "did you mean `fuse_kernels`"),
                 (["run", "p.zpl", "--allow", "fast-dct"], "relaxation"),
                 (["run", "p.zpl", "--memory", "12Q"], "--memory")):
@@ -147,8 +146,7 @@ class Usage(Case):
         self.write("p.zpl", COUNT)
         outcome = self.expect(0, "run", "p.zpl", "--json", "--digest")
         report = json.loads(outcome.out)
-        for key in ("samples", "batches", "seconds", "startup_seconds", "steady_seconds", "samples_per_second",
-                    "cpu_seconds",
+        for key in ("samples", "batches", "seconds", "startup_seconds", "steady_seconds", "samples_per_second", "cpu_seconds",
                     "peak_rss", "base_rss", "digest", "errors", "plan_hash", "operators"):
             self.assertIn(key, report)
         self.assertEqual((report["samples"], report["batches"]), (100, 13))
@@ -225,8 +223,7 @@ class HostileData(Case):
         whole = open(photos()[0], "rb").read()
         scan = whole.rfind(b"\xff\xda")
         noise = random.Random(2).randbytes(4000)
-        for name, data in (("empty", b""), ("truncated", whole[:scan + (len(whole) - scan) // 2]),
-                           ("headless", whole[200:]),
+        for name, data in (("empty", b""), ("truncated", whole[:scan + (len(whole) - scan) // 2]), ("headless", whole[200:]),
                            ("corrupt", whole[:scan // 2] + noise + whole[scan // 2 + 4000:]),
                            ("png", b"\x89PNG\r\n\x1a\n" + noise), ("text", b"not a picture\n")):
             with self.subTest(kind=name):
@@ -270,8 +267,7 @@ class HostileData(Case):
 
     def test_shapes_in_a_batch(self):
         self.folder(*photos()[:6])
-        self.write("p.zpl", 'zpl 1\npipeline p(root: path) { files("{root}/*.jpg")'
-                   ' | image = bytes.decode_image(mode="rgb")'
+        self.write("p.zpl", 'zpl 1\npipeline p(root: path) { files("{root}/*.jpg") | image = bytes.decode_image(mode="rgb")'
                             ' | select image | batch(6) }\n')
         self.run_fails("R0410", r"\.jpg|--id")
 
@@ -319,8 +315,7 @@ class Output(Case):
         self.assertEqual(len(data) % 64, 0)
         self.assertIn(b"'descr': '<i8'", data)
         self.assertIn(b"'shape': (8,)", data)
-        self.assertEqual([int.from_bytes(data[-64 + 8 * i:][:8], "little") for i in range(8)],
-                         [3 * i + 1 for i in range(8)])
+        self.assertEqual([int.from_bytes(data[-64 + 8 * i:][:8], "little") for i in range(8)], [3 * i + 1 for i in range(8)])
         import tarfile
         with tarfile.open(self.path("tar/records.tar")) as tar:
             self.assertEqual(sorted(tar.getnames()), names)
@@ -362,8 +357,7 @@ class Output(Case):
         os.close(writer)
 
     def start(self, *args):
-        return subprocess.Popen([ZEPHONC, *map(str, args)], cwd=self.dir, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE,
+        return subprocess.Popen([ZEPHONC, *map(str, args)], cwd=self.dir, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                 text=True)
 
     def wait_for(self, condition):
@@ -425,8 +419,7 @@ class Output(Case):
 class Continuation(Case):
     def setUp(self):
         super().setUp()
-        self.write("p.zpl", "zpl 1\npipeline p(n: int = 100, w: int = 16) {\n"
-                   "  range(n) | shuffle() | x = index * 3 + 1 | u = uniform(0, 1)\n"
+        self.write("p.zpl", "zpl 1\npipeline p(n: int = 100, w: int = 16) {\n  range(n) | shuffle() | x = index * 3 + 1 | u = uniform(0, 1)\n"
                             "  | filter x % 7 != 0 | shuffle(buffer_size=w) | batch(8)\n}\n")
 
     def manifest(self, *args):
@@ -495,8 +488,7 @@ class Views(Case):
         text = self.expect(0, "show", "d.zpl", f"root={PHOTOS}/bird", "--index", 1).out
         self.assertRegex(text, r"mean\s+f32")
         identity = re.search(r"id (\S+)", text)[1]
-        self.assertIn(identity, self.expect(0, "show", "d.zpl", f"root={PHOTOS}/bird", "--id", identity,
-                                            "--png", "png").out)
+        self.assertIn(identity, self.expect(0, "show", "d.zpl", f"root={PHOTOS}/bird", "--id", identity, "--png", "png").out)
         text = self.expect(0, "show", "d.zpl", f"root={PHOTOS}/bird", "--at", "2", "--png", "png").out
         self.assertRegex(text, r"image\s+u8\[")
         self.assertTrue(open(self.path("png/image.png"), "rb").read().startswith(b"\x89PNG"))
@@ -506,8 +498,7 @@ class Views(Case):
         self.expect(0, "verify", "p.zpl", says=["13", "x", "index"])
 
     def test_sheet(self):
-        self.write("s.zpl", 'zpl 1\npipeline s(root: path) { files("{root}/*.jpg")'
-                   ' | image = bytes.decode_image(mode="rgb") | select image }\n')
+        self.write("s.zpl", 'zpl 1\npipeline s(root: path) { files("{root}/*.jpg") | image = bytes.decode_image(mode="rgb") | select image }\n')
         self.expect(0, "run", "s.zpl", f"root={PHOTOS}/bird", "--take", 5, "--sheet", "sheet.png")
         self.assertTrue(open(self.path("sheet.png"), "rb").read().startswith(b"\x89PNG"))
 

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "graph/op_def.h"
+#include "optimizer/plan/render.h"
 #include "zephonc/console.h"
 
 extern char** environ;
@@ -43,51 +44,22 @@ std::string lines_of(const SourceMap& sources, const std::vector<Span>& spans) {
   return out;
 }
 
-std::string_view kind_name(PlanNode::Kind kind) {
-  switch (kind) {
-    case PlanNode::Kind::Source:
-      return "source";
-    case PlanNode::Kind::Compute:
-      return "compute";
-    case PlanNode::Kind::Serial:
-      return "serial";
-    case PlanNode::Kind::Ordered:
-      return "ordered";
-    case PlanNode::Kind::Repeat:
-      return "repeat";
-    case PlanNode::Kind::Batch:
-      return "batch";
-    case PlanNode::Kind::Unbatch:
-      return "unbatch";
-    case PlanNode::Kind::Deliver:
-      return "deliver";
-  }
-  return "";
-}
-
-std::string_view group_name(KernelGroup::Kind kind) {
-  switch (kind) {
-    case KernelGroup::Kind::Columnar:
-      return "compiled, columns";
-    case KernelGroup::Kind::PerSample:
-      return "compiled, per sample";
-    case KernelGroup::Kind::Native:
-      return "native";
-  }
-  return "";
-}
-
 /// "f32[3, 224, 224]" of each field, or the difference to the type before: what a step added or took away.
 std::string type_change(const StreamType& type, const StreamType* before) {
   std::string out;
   auto add = [&](const std::string& text) { out += (out.empty() ? "" : ", ") + text; };
-  for (const Field& field : type.fields) {
+  for (size_t i = 0; i < type.fields.size(); ++i) {
+    const Field& field = type.fields[i];
+    // Most steps keep most fields in their places.
+    if (before != nullptr && i < before->fields.size() && before->fields[i] == field) continue;
     const Field* old = before != nullptr ? before->find(field.name) : nullptr;
     if (old == nullptr || old->type != field.type) add(fmt::format("{}: {}", field.name, to_string(field.type)));
   }
   if (before != nullptr) {
-    for (const Field& field : before->fields) {
-      if (type.find(field.name) == nullptr) add("-" + field.name);
+    for (size_t i = 0; i < before->fields.size(); ++i) {
+      const std::string& name = before->fields[i].name;
+      bool in_place = i < type.fields.size() && type.fields[i].name == name;
+      if (!in_place && type.find(name) == nullptr) add("-" + name);
     }
   }
   if (type.batch && (before == nullptr || !before->batch)) add(fmt::format("batch of {}", type.batch->size));
@@ -164,15 +136,10 @@ std::vector<std::string> work_of(const Plan& plan, const PlanNode& node) {
     out.push_back(step.arm >= 0 ? fmt::format("index: arm {} of {}", step.arm, to_text(plan.graph, step.node))
                                 : fmt::format("index: {}", to_text(plan.graph, step.node)));
   }
-  for (const ComputeStep& step : node.steps) {
-    if (step.kind == ComputeStep::Kind::Filter) {
-      out.push_back("filter " + to_text(plan.graph, step.predicate));
-      continue;
-    }
-    std::string roots;
-    for (ExprId root : step.group.roots) roots += (roots.empty() ? "" : "; ") + to_text(plan.graph, root);
-    out.push_back(fmt::format("{}: {}{}", group_name(step.group.kind), roots,
-                              step.est_ns > 0 ? fmt::format("  ~{}", human_seconds(step.est_ns * 1e-9)) : ""));
+  std::vector<std::string> lines = StageText(plan, node).lines();
+  for (size_t i = 0; i < lines.size(); ++i) {
+    double ns = node.steps[i].est_ns;
+    out.push_back(lines[i] + (ns > 0 ? fmt::format("  ~{}", human_seconds(ns * 1e-9)) : ""));
   }
   return out;
 }
@@ -180,7 +147,7 @@ std::vector<std::string> work_of(const Plan& plan, const PlanNode& node) {
 std::string cost_of(const PlanNode& node) {
   std::string out;
   auto add = [&](const std::string& text) { out += (out.empty() ? "" : ", ") + text; };
-  if (node.est_ns_per_row >= 1) add(fmt::format("~{} a row", human_seconds(node.est_ns_per_row * 1e-9)));
+  if (node.est_ns_per_row > 0) add(fmt::format("~{} a row", human_seconds(node.est_ns_per_row * 1e-9)));
   if (node.est_bytes_per_row >= 1) add(human_bytes(node.est_bytes_per_row) + " a row");
   if (node.chunk_rows > 0) add(fmt::format("chunks of {}", node.chunk_rows));
   if (node.concurrency > 0)
@@ -198,9 +165,9 @@ std::string outputs_of(const Plan& plan, const PlanNode& node) {
 }
 
 std::string title_of(const Plan& plan, const PlanNode& node) {
-  if (!node.label.empty()) return fmt::format("{} {}", kind_name(node.kind), node.label);
-  if (node.node.valid()) return fmt::format("{} {}", kind_name(node.kind), to_text(plan.graph, node.node));
-  return std::string(kind_name(node.kind));
+  std::string kind(kind_name(node.kind));
+  if (node.kind == PlanNode::Kind::Compute) return kind;  // its lines say what
+  return node.node.valid() ? kind + " " + to_text(plan.graph, node.node) : kind;
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ std::string RunReport::table() const {
                        op.line > 0 ? std::to_string(op.line) : "", human_count(static_cast<double>(op.samples_in)),
                        human_count(static_cast<double>(op.samples)), human_bytes(static_cast<double>(op.bytes_out)),
                        human_seconds(op.cpu_seconds),
-                       each < 1e-6 ? fmt::format("{:.1f} ns", each * 1e9) : human_seconds(each),
+                       human_seconds(each),
                        human_seconds(op.wait_seconds));
   }
   out += fmt::format("CPU in operators {}, of the process {}; in flight at most {}\n", human_seconds(total),
