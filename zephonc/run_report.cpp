@@ -40,9 +40,7 @@ std::string RunReport::table() const {
     out += fmt::format("{:<{}} {:>5} {:>12} {:>12} {:>12} {:>10} {:>12} {:>10}\n", op.name.substr(0, 48), width,
                        op.line > 0 ? std::to_string(op.line) : "", human_count(static_cast<double>(op.samples_in)),
                        human_count(static_cast<double>(op.samples)), human_bytes(static_cast<double>(op.bytes_out)),
-                       human_seconds(op.cpu_seconds),
-                       human_seconds(each),
-                       human_seconds(op.wait_seconds));
+                       human_seconds(op.cpu_seconds), human_seconds(each), human_seconds(op.wait_seconds));
   }
   out += fmt::format("CPU in operators {}, of the process {}; in flight at most {}\n", human_seconds(total),
                      human_seconds(cpu_seconds), human_bytes(static_cast<double>(peak_in_flight)));

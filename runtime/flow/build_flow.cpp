@@ -133,6 +133,8 @@ class Runner::Engine final : public SerialEvents {
   RunResult run();
   std::string status() const;
   std::vector<OperatorReport> operators() const;
+  /// Reports the task that began then to whoever draws a timeline.
+  void trace(const NodeCounters& counters, int64_t begin_ns, int64_t rows) const;
 
   void rejected(const Node& node, const RunFailure& failure, const std::string& policy) override;
   void fail(RunFailure failure) override;
@@ -783,6 +785,7 @@ void Runner::Engine::lane_body(const PacketPtr& packet) {
         CpuScope cpu(*lane.reader_counters);
         ++lane.reader_counters->running;
         packet->chunks.push_back(lane.reader->read(packet->begin, packet->end));
+        trace(*lane.reader_counters, begin, packet->chunks[0]->rows);
         NodeCounters::add(lane.reader_counters->rows_out, packet->chunks[0]->rows);
         --lane.reader_counters->running;
       }
@@ -793,7 +796,9 @@ void Runner::Engine::lane_body(const PacketPtr& packet) {
           NodeCounters& counters = *lane.stage_counters[s];
           ++counters.running;
           NodeCounters::add(counters.rows_in, chunk->rows);
+          int64_t stage_begin = options_.on_span ? monotonic_ns() : 0;
           chunk = lane.stages[s]->run(chunk, counters);
+          trace(counters, stage_begin, chunk->rows);
           NodeCounters::add(counters.rows_out, chunk->rows);
           NodeCounters::add(counters.bytes_out, static_cast<int64_t>(chunk->bytes));
           NodeCounters::add(counters.chunks, 1);
@@ -845,12 +850,15 @@ void Runner::Engine::group_body(Group& group, const PacketPtr& arrived) {
       SerialOp* measured = &group == groups_[0].get() ? deliver_ : op;
       CpuScope cpu(measured->counters);
       ++measured->counters.running;
+      int64_t begin = options_.on_span ? monotonic_ns() : 0, rows = 0;
       for (ChunkPtr& chunk : packet->chunks) {
+        rows += chunk->rows;
         if ((chunk->rows > 0 || chunk->mark) && !op->done() && !stopping_) op->accept(lane.target_port, chunk);
         chunk.reset();
       }
       if (packet->last && !op->done() && !stopping_) op->end(lane.target_port);
       --measured->counters.running;
+      trace(measured->counters, begin, rows);
     } catch (const std::exception& e) {
       fail_machine(e.what());
     }
@@ -951,6 +959,16 @@ std::string Runner::Engine::status() const {
   text += fmt::format("{} bytes in flight of {}{}\n", pool_.in_use(), options_.memory,
                       in_sink_ ? "; waiting for the consumer" : "");
   return text;
+}
+
+void Runner::Engine::trace(const NodeCounters& counters, int64_t begin_ns, int64_t rows) const {
+  if (!options_.on_span) return;
+  for (size_t i = 0; i < plan_.nodes.size(); ++i) {
+    const PlanNode& node = plan_.nodes[i];
+    auto serial = serial_of_.find(&node);
+    if (&counters != (serial != serial_of_.end() ? &serial->second->counters : node_counters_[i].get())) continue;
+    options_.on_span({&node, begin_ns, monotonic_ns(), rows});
+  }
 }
 
 std::vector<OperatorReport> Runner::Engine::operators() const {

@@ -40,6 +40,13 @@ class Sink {
   virtual bool deliver(const RunRecord& record) = 0;
 };
 
+/// One task of one operator, for timelines. Clock: CLOCK_MONOTONIC.
+struct WorkSpan {
+  const PlanNode* node = nullptr;
+  int64_t begin_ns = 0, end_ns = 0;
+  int64_t rows = 0;
+};
+
 struct RunOptions {
   int threads = 1;
   size_t memory = size_t{1} << 30;  ///< bytes in flight at most (the oldest chunk may always finish)
@@ -51,6 +58,7 @@ struct RunOptions {
   const std::atomic<bool>* stop = nullptr;  ///< set from outside (Ctrl-C): finish what was delivered, then end
   /// A rejected sample, for the quarantine file and for logs; in order.
   std::function<void(const RunFailure& failure, const Node& node, const std::string& policy)> on_error;
+  std::function<void(const WorkSpan& span)> on_span;  ///< from any thread of the run
   const State* resume = nullptr;
   std::string program_fingerprint;  ///< kept in states
   bool save_state = false;          ///< RunResult::state is wanted: the operators note their states on the way

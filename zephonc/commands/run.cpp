@@ -18,6 +18,7 @@
 #include "zephonc/run_report.h"
 #include "zephonc/session.h"
 #include "zephonc/sinks/staged.h"
+#include "zephonc/sinks/trace.h"
 #include "zephonc/watch.h"
 
 namespace zephon {
@@ -137,6 +138,7 @@ class Run {
       if (!resume_) return show_problem(failure);
     }
     auto problem = delivery_.open(options_, manifest_head(session_, optimized_.plan.hash, sources_->fingerprint()));
+    if (!problem && !options_.trace.empty()) problem = trace_.open(options_.trace);
     if (problem) return show_problem(*problem);
     return std::nullopt;
   }
@@ -156,6 +158,12 @@ class Run {
     how.on_error = [&](const RunFailure& failure, const Node& node, const std::string& policy) {
       rejected(failure, node, policy);
     };
+
+    if (!options_.trace.empty()) {
+      how.on_span = [&](const WorkSpan& span) {
+        trace_.add(span.node->label.empty() ? "deliver" : span.node->label, span.begin_ns, span.end_ns, span.rows);
+      };
+    }
 
     std::unique_ptr<Runner> runner;
     WatchOptions watching;
@@ -237,6 +245,9 @@ class Run {
     if (code == kExitOk) {
       if (auto problem = delivery_.close()) code = show_problem(*problem);
     }
+    if (code == kExitOk && !options_.trace.empty()) {
+      if (auto problem = trace_.close()) code = show_problem(*problem);
+    }
     RunReport report = make_report(result);
     if (options_.json) {
       if (int printed = print(report.json()); code == kExitOk) code = printed;
@@ -285,6 +296,7 @@ class Run {
   std::shared_ptr<const OpenSources> sources_;
   std::optional<State> resume_;
   Delivery delivery_;
+  TraceFile trace_;
   std::unique_ptr<RunWatch> watch_;
   std::unique_ptr<Receiver> receiver_;
   double setup_seconds_ = 0;
