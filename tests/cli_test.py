@@ -23,8 +23,10 @@ ZEPHONC = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else os.path.join(RO
 PHOTOS = os.path.join(ROOT, "examples/data/photos")
 BLESS = bool(os.environ.get("ZEPHON_BLESS"))
 COUNT = "zpl 1\npipeline p(n: int = 100) { range(n) | x = index * 3 + 1 | batch(8) }\n"
+PICTURES = ('zpl 1\npipeline p(root: path) { files("{root}/*.jpg") | image = bytes.decode_image(mode="rgb")'
+            ' | select image }\n')
 DECODE = ('zpl 1\npipeline p(root: path) { files("{root}/*.jpg") | image = bytes.decode_image(mode="rgb")'
-          ' | mean = image.f32.mean() | select path, mean }\n')
+          ' | mean = f32(image).mean() | select path, mean }\n')
 
 
 def photos():
@@ -53,6 +55,10 @@ class Case(unittest.TestCase):
         with open(path, "wb") as file:
             file.write(content if isinstance(content, bytes) else content.encode())
         return path
+
+    def read(self, name):
+        with open(self.path(name), "rb") as file:
+            return file.read()
 
     def zephonc(self, *args, timeout=120, **options):
         done = subprocess.run([ZEPHONC, *map(str, args)], stdout=options.pop("stdout", subprocess.PIPE),
@@ -121,7 +127,8 @@ class Usage(Case):
                 ([], "a command is required"), (["rnu"], "did you mean `run`"), (["run"], "FILE is required"),
                 (["run", "p.zpl", "--epcohs", "2"], "did you mean `--epochs`"), (["run", "p.zpl", "n"], "param=value"),
                 (["run", "p.zpl", "--rank", "2", "--world-size", "2"], "world-size"),
-                (["run", "p.zpl", "--take", "-1"], "at least 0"), (["run", "p.zpl", "--format", "csv"], "npy, tar, jsonl"),
+                (["run", "p.zpl", "--take", "-1"], "at least 0"),
+                (["run", "p.zpl", "--format", "csv"], "npy, tar, jsonl"),
                 (["run", "p.zpl", "--disable", "fuse_kernel"], "did you mean `fuse_kernels`"),
                 (["run", "p.zpl", "--allow", "fast-dct"], "relaxation"),
                 (["run", "p.zpl", "--memory", "12Q"], "--memory")):
@@ -146,8 +153,8 @@ class Usage(Case):
         self.write("p.zpl", COUNT)
         outcome = self.expect(0, "run", "p.zpl", "--json", "--digest")
         report = json.loads(outcome.out)
-        for key in ("samples", "batches", "seconds", "startup_seconds", "steady_seconds", "samples_per_second", "cpu_seconds",
-                    "peak_rss", "base_rss", "digest", "errors", "plan_hash", "operators"):
+        for key in ("samples", "batches", "seconds", "startup_seconds", "steady_seconds", "samples_per_second",
+                    "cpu_seconds", "peak_rss", "base_rss", "digest", "errors", "plan_hash", "operators"):
             self.assertIn(key, report)
         self.assertEqual((report["samples"], report["batches"]), (100, 13))
         self.assertEqual(report["digest"], self.digest("p.zpl"))
@@ -223,7 +230,8 @@ class HostileData(Case):
         whole = open(photos()[0], "rb").read()
         scan = whole.rfind(b"\xff\xda")
         noise = random.Random(2).randbytes(4000)
-        for name, data in (("empty", b""), ("truncated", whole[:scan + (len(whole) - scan) // 2]), ("headless", whole[200:]),
+        for name, data in (("empty", b""), ("truncated", whole[:scan + (len(whole) - scan) // 2]),
+                           ("headless", whole[200:]),
                            ("corrupt", whole[:scan // 2] + noise + whole[scan // 2 + 4000:]),
                            ("png", b"\x89PNG\r\n\x1a\n" + noise), ("text", b"not a picture\n")):
             with self.subTest(kind=name):
@@ -258,17 +266,16 @@ class HostileData(Case):
         self.write("in/1.jpg", b"junk")
         for policy, samples in (("skip", 3), ("quarantine", 3), ("mask", 4)):
             with self.subTest(policy=policy):
-                self.write("q.zpl", DECODE.replace("| select path, mean", f"| on_error({policy}) | select path, mean"))
+                self.write("q.zpl", DECODE.replace("| select", f"| on_error({policy}) | select"))
                 report = json.loads(self.expect(0, "run", "q.zpl", f"root={folder}", "--json").out)
                 self.assertEqual(report["samples"], samples)
                 self.assertEqual(sum(report["errors"].values()), 1)
-        self.write("q.zpl", DECODE.replace("| select path, mean", "| on_error(fail) | select path, mean"))
+        self.write("q.zpl", DECODE.replace("| select", "| on_error(fail) | select"))
         self.expect(2, "run", "q.zpl", f"root={folder}", says=r"1\.jpg")
 
     def test_shapes_in_a_batch(self):
         self.folder(*photos()[:6])
-        self.write("p.zpl", 'zpl 1\npipeline p(root: path) { files("{root}/*.jpg") | image = bytes.decode_image(mode="rgb")'
-                            ' | select image | batch(6) }\n')
+        self.write("p.zpl", PICTURES.replace("image }", "image | batch(6) }"))
         self.run_fails("R0410", r"\.jpg|--id")
 
     def csv(self, content, code, extra=()):
@@ -310,12 +317,13 @@ class Output(Case):
         names = sorted(os.listdir(self.path("npy")))
         self.assertEqual(len(names), 26)
         self.assertEqual(names[0], "00000000.index.npy")
-        data = open(self.path("npy/00000000.x.npy"), "rb").read()
+        data = self.read("npy/00000000.x.npy")
         self.assertTrue(data.startswith(b"\x93NUMPY\x01\x00"))
         self.assertEqual(len(data) % 64, 0)
         self.assertIn(b"'descr': '<i8'", data)
         self.assertIn(b"'shape': (8,)", data)
-        self.assertEqual([int.from_bytes(data[-64 + 8 * i:][:8], "little") for i in range(8)], [3 * i + 1 for i in range(8)])
+        self.assertEqual([int.from_bytes(data[-64 + 8 * i:][:8], "little") for i in range(8)],
+                         [3 * i + 1 for i in range(8)])
         import tarfile
         with tarfile.open(self.path("tar/records.tar")) as tar:
             self.assertEqual(sorted(tar.getnames()), names)
@@ -357,8 +365,8 @@ class Output(Case):
         os.close(writer)
 
     def start(self, *args):
-        return subprocess.Popen([ZEPHONC, *map(str, args)], cwd=self.dir, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                text=True)
+        return subprocess.Popen([ZEPHONC, *map(str, args)], cwd=self.dir, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
 
     def wait_for(self, condition):
         deadline = time.monotonic() + 60
@@ -419,7 +427,8 @@ class Output(Case):
 class Continuation(Case):
     def setUp(self):
         super().setUp()
-        self.write("p.zpl", "zpl 1\npipeline p(n: int = 100, w: int = 16) {\n  range(n) | shuffle() | x = index * 3 + 1 | u = uniform(0, 1)\n"
+        self.write("p.zpl", "zpl 1\npipeline p(n: int = 100, w: int = 16) {\n"
+                            "  range(n) | shuffle() | x = index * 3 + 1 | u = uniform(0, 1)\n"
                             "  | filter x % 7 != 0 | shuffle(buffer_size=w) | batch(8)\n}\n")
 
     def manifest(self, *args):
@@ -488,19 +497,19 @@ class Views(Case):
         text = self.expect(0, "show", "d.zpl", f"root={PHOTOS}/bird", "--index", 1).out
         self.assertRegex(text, r"mean\s+f32")
         identity = re.search(r"id (\S+)", text)[1]
-        self.assertIn(identity, self.expect(0, "show", "d.zpl", f"root={PHOTOS}/bird", "--id", identity, "--png", "png").out)
+        self.assertIn(identity, self.expect(0, "show", "d.zpl", f"root={PHOTOS}/bird", "--id", identity).out)
         text = self.expect(0, "show", "d.zpl", f"root={PHOTOS}/bird", "--at", "2", "--png", "png").out
         self.assertRegex(text, r"image\s+u8\[")
-        self.assertTrue(open(self.path("png/image.png"), "rb").read().startswith(b"\x89PNG"))
+        self.assertTrue(self.read("png/image.png").startswith(b"\x89PNG"))
         self.expect(2, "show", "d.zpl", f"root={PHOTOS}/bird", "--index", 100000, says="samples")
 
     def test_verify(self):
         self.expect(0, "verify", "p.zpl", says=["13", "x", "index"])
 
     def test_sheet(self):
-        self.write("s.zpl", 'zpl 1\npipeline s(root: path) { files("{root}/*.jpg") | image = bytes.decode_image(mode="rgb") | select image }\n')
+        self.write("s.zpl", PICTURES)
         self.expect(0, "run", "s.zpl", f"root={PHOTOS}/bird", "--take", 5, "--sheet", "sheet.png")
-        self.assertTrue(open(self.path("sheet.png"), "rb").read().startswith(b"\x89PNG"))
+        self.assertTrue(self.read("sheet.png").startswith(b"\x89PNG"))
 
     def test_ir(self):
         self.expect(0, "ir", "p.zpl", says="define")

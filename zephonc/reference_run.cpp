@@ -1,5 +1,7 @@
 #include "zephonc/reference_run.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <map>
 
@@ -57,7 +59,12 @@ RunResult run_reference(const Graph& graph, uint64_t seed, const std::string& ba
     result.failure = RunFailure{failure, {}};
     return result;
   }
-  result.state.files = run->sources().fingerprint();
+  result.state.files = fmt::format("{:016x}", stream_hash(run->sources().fingerprint()));
+  if (options.resume != nullptr && options.resume->files != result.state.files) {
+    result.end = RunResult::End::Failed;
+    result.failure = RunFailure{{"R0507", "the files have changed since the state was saved", {}}, {}};
+    return result;
+  }
   std::map<std::pair<int32_t, std::string>, uint64_t> errors;
   run->on_rejected([&](const Rejected& rejected) {
     int32_t step = graph.node(rejected.node).step;

@@ -131,10 +131,6 @@ class Run {
     }
     if (!options_.resume.empty()) {
       resume_ = read_state(session_, failure);
-      if (resume_ && resume_->files != sources_->fingerprint()) {
-        failure = {"R0507", fmt::format("the files have changed since `{}` was saved", options_.resume), {}};
-        resume_.reset();
-      }
       if (!resume_) return show_problem(failure);
     }
     auto problem = delivery_.open(options_, manifest_head(session_, optimized_.plan.hash, sources_->fingerprint()));

@@ -1,6 +1,7 @@
 #include "zephonc/sinks/folder.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <cstring>
@@ -43,9 +44,8 @@ std::string_view npy_descr(Elem elem) {
 
 /// Header of the .npy format 1.0 (numpy.lib.format), padded to 64 bytes.
 std::string npy_header(const DeliveredField& field) {
-  std::string shape;
-  for (int64_t extent : field.shape) shape += fmt::format("{}, ", extent);
-  if (field.shape.size() > 1) shape.resize(shape.size() - 2);
+  std::string shape = fmt::format("{}", fmt::join(field.shape, ", "));
+  if (field.shape.size() == 1) shape += ",";
   std::string dict =
       fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", npy_descr(field.elem), shape);
   size_t size = (10 + dict.size() + 1 + 63) / 64 * 64;
