@@ -200,7 +200,7 @@ class Parser {
     sub->add_option("--chunk", o_.chunk, "samples that move together (default: the planner decides)")
         ->type_name("N")
         ->check(at_least(1));
-    sub->add_option("--set", knobs_, "a knob of one step: parallelism or buffer")
+    sub->add_option("--set", knobs_, "a knob of one step: parallelism or chunk")
         ->type_name("STEP.KNOB=V")
         ->allow_extra_args(false);
     sub->add_flag("--no-optimize", o_.no_optimize, "no rewrite rules");
@@ -214,7 +214,7 @@ class Parser {
         ->delimiter(',')
         ->allow_extra_args(false);
     if (sub->get_name() == "plan") return;
-    sub->add_option("--plan", o_.plan, "replay a plan")->type_name("FILE");
+    sub->add_option("--plan", o_.plan, "replay a plan that `zephonc plan --format json` wrote")->type_name("FILE");
     sub->add_option("--costs", o_.costs, "use the costs of this file")->type_name("FILE");
   }
 
