@@ -162,6 +162,44 @@ class Usage(Case):
             for key in ("name", "line", "samples", "bytes_out", "cpu_seconds", "wait_seconds"):
                 self.assertIn(key, operator)
 
+    def test_memory_is_a_limit(self):
+        example = os.path.join(ROOT, "examples/imagenet.zpl")
+        for budget in (128, 256):
+            report = json.loads(self.expect(0, "run", example, "--epochs", 4, "--memory", f"{budget}M", "--json").out)
+            self.assertEqual(report["samples"], 256)
+            self.assertLessEqual(report["peak_rss"] - report["base_rss"], budget << 20)
+
+    def test_stall(self):
+        self.write("p.zpl", DECODE)
+        shutil.copy(photos()[0], self.path("a.jpg"))
+        os.mkfifo(self.path("b.jpg"))  # nobody ever writes into it
+        start = time.monotonic()
+        outcome = self.zephonc("run", "p.zpl", "root=.", "--stall-timeout", 1, "--out", "o", timeout=60)
+        self.assertEqual(outcome.code, 2, str(outcome))
+        self.assertRegex(outcome.err, "R0505|R0401", str(outcome))
+        self.assertLess(time.monotonic() - start, 30)
+        self.assertFalse(os.path.exists(self.path("o")))
+
+    def test_plan_file(self):
+        self.write("p.zpl", COUNT)
+        plan = self.expect(0, "plan", "p.zpl", "--format", "json", "--chunk", 16, "--disable", "fuse_kernels").out
+        self.write("plan.json", plan)
+        report = json.loads(self.expect(0, "run", "p.zpl", "--plan", "plan.json", "--json").out)
+        self.assertEqual(report["plan_hash"], json.loads(plan)["hash"])
+        self.write("plan.json", plan.replace(report["plan_hash"], "0" * 16))
+        self.expect(64, "run", "p.zpl", "--plan", "plan.json", says="cannot be had")
+
+    def test_costs_and_knobs(self):
+        self.write("p.zpl", COUNT)
+        self.write("costs.json", '{"bytes_per_ns": 4}')
+        digest = self.digest("p.zpl")
+        self.assertEqual(self.digest("p.zpl", "--costs", "costs.json"), digest)
+        self.assertEqual(self.digest("p.zpl", "--set", "batch.chunk=3"), digest)
+        self.write("costs.json", '{"bytes_per_n": 4}')
+        self.expect(64, "run", "p.zpl", "--costs", "costs.json", says="did you mean `bytes_per_ns`")
+        self.expect(64, "run", "p.zpl", "--set", "batch.chunks=3", says="chunk")
+        self.expect(64, "run", "p.zpl", "--set", "bitch.chunk=3", says="did you mean `batch`")
+
     def test_take_counts_records(self):
         self.write("p.zpl", COUNT)
         self.assertEqual(json.loads(self.expect(0, "run", "p.zpl", "--take", 3, "--json").out)["batches"], 3)
