@@ -166,6 +166,7 @@ void check(const Subject& subject, uint64_t seed) {
     RunOptions part = how;
     part.take = every;
     part.resume = state ? &*state : nullptr;
+    part.save_state = true;
     Outcome found = subject.planned(random() % 2 ? all_rules_on : some, part);
     resumed.records.insert(resumed.records.end(), found.records.begin(), found.records.end());
     resumed.failure = found.failure;
