@@ -114,7 +114,7 @@ ZEPHON_OP_DEF(CsvField) = {
         "floats may be nan or inf; bool is true, false, True, False, 0 or 1; `str` must be UTF-8.",
     .example = "csv(\"examples/data/ecg.csv\", columns={millivolt: f32})",
     .effects = {.can_fail = true},
-    .cost = {.ns_per_call = 60, .ns_per_element = 0, .ns_per_input_byte = 0.5},
+    .cost = {.ns_per_call = 200, .ns_per_element = 0},
     .define = {.tensor = define},
     .kernel = {.native = run},
     .infer = infer,

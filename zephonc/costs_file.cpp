@@ -24,6 +24,7 @@ constexpr CostName kCosts[] = {
     {"bytes_per_ns", &Machine::bytes_per_ns},
     {"default_extent", &Machine::default_extent},
     {"default_text_bytes", &Machine::default_text_bytes},
+    {"default_record_bytes", &Machine::default_record_bytes},
     {"default_blob_bytes", &Machine::default_blob_bytes},
 };
 

@@ -498,18 +498,22 @@ class Planner {
       make_groups(graph(), {f.predicate}, targets, known, door_.enabled(rules::FuseKernels));
     std::map<ExprId, std::string> names;
     std::vector<std::pair<std::string, ExprId>> passed;
-    FieldSet fields;
+    FieldSet fields, invented;
     for (auto& [name, expr] : outputs) {
       expr = graph().rewrite(expr, [&](ExprId id) {
         if (!known.contains(id)) return id;
-        auto [it, fresh] = names.emplace(id, fmt::format("${}", names.size()));
-        if (fresh) passed.emplace_back(it->second, id);
+        auto [it, fresh] = names.emplace(id, std::string());
+        if (fresh) {
+          it->second = fmt::format("${}", invented_count_++);
+          invented.insert(it->second);
+          passed.emplace_back(it->second, id);
+        }
         return field(it->second, Type(graph().expr(id).type));
       });
       add_reads(graph(), expr, fields);
     }
     for (const std::string& name : fields)
-      if (p.env.contains(name) || !is_hidden(name)) {
+      if (!invented.contains(name)) {
         const Type type = column_type(p.base, name);
         passed.emplace_back(name, field(name, type));
       }
@@ -535,7 +539,12 @@ class Planner {
   double row_bytes(const PlanNode& n) {
     double bytes = 0;
     if (!n.outputs.empty()) {
-      for (const OutputField& f : n.outputs) bytes += expected_bytes(graph().expr(f.expr).type, options_.machine);
+      // Sources yield references and records; content of files is read by expressions.
+      for (const OutputField& f : n.outputs) {
+        const Type& type = graph().expr(f.expr).type;
+        const bool is_record = n.kind == PlanNode::Kind::Source && type.elem == Elem::Bytes;
+        bytes += is_record ? options_.machine.default_record_bytes : expected_bytes(type, options_.machine);
+      }
     } else if (n.node.valid()) {
       for (const Field& f : node(n.node).type.fields)
         if (live_[index(n.node)].contains(f.name)) bytes += expected_bytes(f.type, options_.machine);
@@ -587,6 +596,7 @@ class Planner {
   Door& door_;
   const std::vector<WrittenStep>& steps_;
   std::vector<FieldSet> live_;
+  int invented_count_ = 0;  // columns named by the planner: `$0`, `$1`, ...
   std::vector<char> filtered_below_;    // by node: a filter of the same region stands below
   std::map<int32_t, int64_t> batches_;  // plan node that feeds a batch -> its size
   Plan plan_;
