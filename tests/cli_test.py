@@ -2,7 +2,7 @@
 """Drives zephonc as a person does: help, exit codes, hostile programs and data, output, signals, resuming, ranks.
 
 usage: cli_test.py ZEPHONC [TEST...]
-ZEPHON_BLESS=1 rewrites the golden texts: tests/cli/*.txt, ops/OPS.md, optimizer/RULES.md.
+ZEPHON_BLESS=1 rewrites the golden texts: tests/cli/*.txt, ops/OPS.md.
 """
 import json
 import os
@@ -110,7 +110,6 @@ class Help(Case):
 
     def test_reference_pages(self):
         self.golden("ops/OPS.md", self.expect(0, "ops", "--markdown").out)
-        self.golden("optimizer/RULES.md", self.expect(0, "rules", "--markdown").out)
 
     def test_names(self):
         self.expect(0, "ops", "resize", says="resize")

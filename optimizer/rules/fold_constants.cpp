@@ -60,7 +60,7 @@ range(100) | x = one_hot(7, 5000)
 the result is small
 
 keeps
-range(100) | x = index + 1 // 0
+range(100) | x = index + i64(sqrt(-1.0))
 ----
 it does not fail
 )explain",

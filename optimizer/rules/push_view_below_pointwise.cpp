@@ -108,6 +108,11 @@ keeps
 files("examples/data/photos/*/*.jpg") | a = f32(bytes.decode_image()) | b = a.center_crop(32, 32) | select a, b
 ----
 nothing else needs the whole
+
+keeps  # the gray picture might have one row or column, and then be broadcast
+files("examples/data/photos/*/*.jpg") | x = (f32(bytes.decode_image()) + f32(bytes.decode_image(mode="gray"))).center_crop(9, 9) | select x
+----
+each operand is cut alike or not at all
 )explain",
 };
 

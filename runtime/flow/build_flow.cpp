@@ -195,7 +195,8 @@ class Runner::Engine final : public SerialEvents {
   DeliverOp* deliver_ = nullptr;
   std::unique_ptr<tbb::flow::graph> flow_;
 
-  mutable std::mutex mutex_;
+  // Recursive: operators that say at (re)start that they want nothing end the queues below them from inside.
+  mutable std::recursive_mutex mutex_;
   int active_ = 0;
   size_t reserved_ = 0;
   SerialOp* repeat_ = nullptr;  // wants a new pass

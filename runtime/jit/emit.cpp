@@ -382,11 +382,13 @@ class Emitter {
     std::function<void(size_t)> level = [&](size_t depth) {
       if (depth < nest.loops.size()) {
         int32_t loop = nest.loops[depth];
+        const bool per_sample_flag = columnar_ && depth == 0 && any_effects();
+        // What fails before the loop (an operation on constants) fails every sample.
+        Value* always = per_sample_flag ? b_.CreateLoad(b_.getInt8Ty(), flag_) : nullptr;
         for_loop(get(p_.loop_extents[static_cast<size_t>(loop)]), [&](Value* index) {
           active |= LoopSet{1} << loop;
           set_index(loop, index);
-          bool per_sample_flag = columnar_ && depth == 0 && any_effects();
-          if (per_sample_flag) b_.CreateStore(b_.getInt8(0), flag_);
+          if (per_sample_flag) b_.CreateStore(always, flag_);
           emit_level(all, active);
           level(depth + 1);
           if (per_sample_flag) {

@@ -1,5 +1,4 @@
-// zephonc rules [NAME]: the rewrite rules, from their declarations. `--markdown` prints optimizer/RULES.md, which a
-// test compares.
+// zephonc rules [NAME]: the rewrite rules, from their declarations. `--markdown` prints them all as a page.
 
 #include <fmt/format.h>
 
