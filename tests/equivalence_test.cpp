@@ -206,6 +206,7 @@ TEST_P(Equivalence, OfRandomPrograms) {
   for (uint64_t seed = GetParam(); seed < kPrograms && !HasFailure(); seed += kParts) {
     RandomProgram random = random_program(seed, pattern);
     SCOPED_TRACE(fmt::format("program {}\n{}", seed, random.text));
+    if (std::getenv("ZEPHON_SHOW_PROGRAMS")) fmt::print(stderr, "program {}\n{}\n", seed, random.text);
     Subject subject(random, pattern, *compiler);
     ASSERT_TRUE(subject.good()) << subject.errors();
     check(subject, seed);

@@ -140,7 +140,7 @@ class Planner {
   Pending plan_stream(NodeId top, const std::vector<IndexStep>& outer) {
     std::vector<NodeId> chain;  // output first
     NodeId bottom = top;
-    while (node(bottom).inputs.size() == 1) {
+    while (node(bottom).inputs.size() == 1 && node(bottom).op->cls != OpClass::Merge) {
       chain.push_back(bottom);
       bottom = node(bottom).inputs[0];
     }
