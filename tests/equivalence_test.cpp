@@ -1,6 +1,6 @@
 // 500 random programs: the reference interpreter, and the optimised plan in the flow runtime in many ways: without
 // rules, without random subsets of rules, threads, chunk sizes, interrupted and resumed, ranks composed. Everything
-// delivered is compared: identities, fields, the failure at the end.
+// delivered is compared: identities, fields, the failure at the end. ZEPHON_PROGRAM=N runs one of them.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -116,6 +116,16 @@ class Subject {
   std::optional<Program> program_;
 };
 
+/// "CODE ID message" with the identity down to its position: a sample that fails ends the run with the identity that it had
+/// where it failed, which in the plan may lie above a merge that would have appended its arm.
+std::string without_arms(const std::string& failure) {
+  const size_t id = failure.find(' ') + 1, message = failure.find(' ', id);
+  if (failure.empty() || message == std::string::npos) return failure;
+  size_t end = id;
+  for (int word = 0; word < 4 && end < message; ++word) end = std::min(failure.find('/', end + 1), message);
+  return failure.substr(0, end) + failure.substr(message);
+}
+
 std::string difference(const Outcome& expected, const Outcome& found) {
   for (size_t i = 0; i < std::min(expected.records.size(), found.records.size()); ++i) {
     const Delivered &e = expected.records[i], &f = found.records[i];
@@ -127,7 +137,7 @@ std::string difference(const Outcome& expected, const Outcome& found) {
     return fmt::format("{} records ({}), not {} ({})", found.records.size(), found.failure, expected.records.size(),
                        expected.failure);
   }
-  if (expected.failure != found.failure)
+  if (without_arms(expected.failure) != without_arms(found.failure))
     return fmt::format("ends with `{}`, not `{}`", found.failure, expected.failure);
   return {};
 }
@@ -204,9 +214,9 @@ TEST_P(Equivalence, OfRandomPrograms) {
   ASSERT_NE(mkdtemp(pattern.data()), nullptr);
   auto compiler = make_kernel_compiler();
   for (uint64_t seed = GetParam(); seed < kPrograms && !HasFailure(); seed += kParts) {
+    if (const char* only = std::getenv("ZEPHON_PROGRAM"); only && std::to_string(seed) != only) continue;
     RandomProgram random = random_program(seed, pattern);
     SCOPED_TRACE(fmt::format("program {}\n{}", seed, random.text));
-    if (std::getenv("ZEPHON_SHOW_PROGRAMS")) fmt::print(stderr, "program {}\n{}\n", seed, random.text);
     Subject subject(random, pattern, *compiler);
     ASSERT_TRUE(subject.good()) << subject.errors();
     check(subject, seed);

@@ -98,6 +98,8 @@ class Engine final : public Rewriter {
     live_ = live_fields(graph_);
     bool changed = false;
     for (NodeId id : order) changed |= at_place(id);
+    // A whole sweep: in its midst a dead step may still read what another dead step above no longer makes.
+    if (verify_ && changed) check(last_applied_);
     return changed;
   }
 
@@ -112,7 +114,7 @@ class Engine final : public Rewriter {
       }
       changed = true;
       i = 0;
-      if (verify_) check(rule.name);
+      last_applied_ = rule.name;
     }
     return changed;
   }
@@ -280,6 +282,7 @@ class Engine final : public Rewriter {
   const OpTable& ops_;
   const Machine& machine_;
   const bool verify_;
+  std::string_view last_applied_;
   Reads reads_{graph_};
   std::vector<const Rule*> rules_;
   std::vector<std::vector<NodeId>> users_;

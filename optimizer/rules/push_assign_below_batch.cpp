@@ -19,8 +19,17 @@ bool has_fixed_shapes(Rewriter& rewriter, const Match& m) {
   return true;
 }
 
+/// The batch's fields have one type each: what an assignment below it replaces by another type must stay below.
+bool keeps_types(Rewriter& rewriter, const Match& m) {
+  const StreamType& batch = rules::inner_of(rewriter, m).type;
+  for (const Assign& a : rules::outer_of(rewriter, m).assigns)
+    if (const Field* field = batch.find(a.field); field && field->type != rewriter.graph().expr(a.expr).type) return false;
+  return true;
+}
+
 constexpr Guard kGuards[] = {
     rules::kOneReader,
+    {"fields that the batch has keep their type", keeps_types},
     {"all that it reads and assigns has a fixed shape", has_fixed_shapes},
 };
 
@@ -49,6 +58,11 @@ stream b = a | index = index * 3
 concatenate(a, b)
 ----
 nothing else reads the step above
+
+keeps  # the batch has one `x`, of one type
+range(100) | x = index * 3 | batch(4) | x = index > 7
+----
+fields that the batch has keep their type
 
 keeps  # members of different shapes fail in the batch, whatever is made of them below
 files("examples/data/photos/*/*.jpg") | image = bytes.decode_image() | batch(2) | h = image.height() | select h
