@@ -554,7 +554,8 @@ void Runner::Engine::find_markable() {
     const PlanNode& node = op->plan_node();
     if (inputs.size() != 1 || node.kind == PlanNode::Kind::Unbatch || node.kind == PlanNode::Kind::Repeat) return;
     // What masks changes rows; those held below could not be had again from the source.
-    if (node.kind == PlanNode::Kind::Serial && !node.guarded.empty() && plan_.graph.node(node.node).type.find("valid"))
+    if (node.kind == PlanNode::Kind::Serial && plan_.graph.node(node.node).op->cls == OpClass::Policy &&
+        plan_.graph.node(node.node).attrs.text("policy") == "mask")
       return;
     if (node.kind == PlanNode::Kind::Serial && node.on_batches &&
         plan_.graph.node(node.node).op->cls == OpClass::Reorder)

@@ -90,6 +90,7 @@ class RowOpNode final : public SerialOp, private RowSink {
         ordinals_(node.inputs.size()),
         holds_(graph_node_.op->cls == OpClass::Reorder),
         policy_(graph_node_.op->cls == OpClass::Policy),
+        merges_(graph_node_.op->cls == OpClass::Merge),
         adds_valid_(output_columns(plan, node, columns).size() > columns.size()) {
     for (const std::string& name : node.guarded) {
       auto at = std::find(columns.begin(), columns.end(), name);
@@ -168,7 +169,8 @@ class RowOpNode final : public SerialOp, private RowSink {
     ports_.advance(port, node_.on_batches);
     const Chunk& chunk = *current_.chunk;
     bool failed_row = node_.on_batches ? is_failed_row(chunk) : !chunk.issues.empty() && chunk.row_failed(current_.row);
-    if (failed_row && !policy_) {
+    if (failed_row && !policy_) {  // no arrival, but it is known by the arm that it came from
+      if (merges_) word_ = static_cast<uint64_t>(port);
       emit_place(std::move(current_));
       return;
     }
@@ -301,7 +303,7 @@ class RowOpNode final : public SerialOp, private RowSink {
   Ports ports_;
   std::vector<uint64_t> ordinals_;
   std::vector<Guarded> guarded_;
-  bool holds_, policy_, adds_valid_;
+  bool holds_, policy_, merges_, adds_valid_;
   bool finished_ = false, masked_ = false;
   Place current_;
   std::vector<Place> held_;
@@ -634,11 +636,9 @@ std::vector<std::string> output_columns(const Plan& plan, const PlanNode& node,
   if (node.kind != PlanNode::Kind::Serial) return out;
   // A policy that masks adds a field of its own.
   const Node& graph_node = plan.graph.node(node.node);
-  if (graph_node.op->cls != OpClass::Policy || graph_node.inputs.empty()) return out;
-  const StreamType& before = plan.graph.node(graph_node.inputs[0]).type;
-  for (const Field& field : graph_node.type.fields)
-    if (!before.find(field.name) && std::find(out.begin(), out.end(), field.name) == out.end())
-      out.push_back(field.name);
+  if (graph_node.op->cls == OpClass::Policy && graph_node.attrs.text("policy") == "mask" &&
+      std::find(out.begin(), out.end(), "valid") == out.end())
+    out.push_back("valid");
   return out;
 }
 
