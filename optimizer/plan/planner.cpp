@@ -208,6 +208,8 @@ class Planner {
       FieldSet columns = needed;
       if (holds) hold_verdict(p, columns);
       flush(p, columns);
+      // A serial operator passes on what it is given; the arms of a merge must agree.
+      if (inputs.size() > 1 && !emits_exactly(p.base, columns)) add_stage(p, outputs_of(p, columns));
       n.inputs.push_back(p.base);
       for (NodeId above : p.nodes) carry(n, above);
     }
@@ -454,6 +456,11 @@ class Planner {
       outputs.emplace_back(name, it->second);
     }
     return outputs;
+  }
+
+  bool emits_exactly(PlanNodeId base, const FieldSet& columns) {
+    return std::equal(at(base).outputs.begin(), at(base).outputs.end(), columns.begin(), columns.end(),
+                      [](const OutputField& f, const std::string& name) { return f.name == name; });
   }
 
   /// Afterwards `p.base` emits `needed` under their own names, and nothing is pending but steps that do nothing.
