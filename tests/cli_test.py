@@ -168,15 +168,12 @@ class Usage(Case):
             self.assertEqual(report["samples"], 256)
             self.assertLessEqual(report["peak_rss"] - report["base_rss"], budget << 20)
 
-    def test_stall(self):
-        self.write("p.zpl", DECODE)
-        shutil.copy(photos()[0], self.path("a.jpg"))
+    def test_what_would_block_for_ever_is_refused(self):
         os.mkfifo(self.path("b.jpg"))  # nobody ever writes into it
-        start = time.monotonic()
-        outcome = self.zephonc("run", "p.zpl", "root=.", "--stall-timeout", 1, "--out", "o", timeout=60)
+        self.write("p.zpl", 'range(1) | bytes = read_file("b.jpg")')
+        outcome = self.zephonc("run", "p.zpl", "--stall-timeout", 20, "--out", "o", timeout=60)
         self.assertEqual(outcome.code, 2, str(outcome))
-        self.assertRegex(outcome.err, "R0505|R0401", str(outcome))
-        self.assertLess(time.monotonic() - start, 30)
+        self.assertIn("R0401", outcome.err, str(outcome))
         self.assertFalse(os.path.exists(self.path("o")))
 
     def test_plan_file(self):

@@ -164,6 +164,7 @@ class Runner::Engine final : public SerialEvents {
   bool dispatch_one_locked(Lane& lane, bool forced);
   bool blocked_locked(const Lane& lane) const;
   Lane* wanted_locked() const;
+  bool is_wanted_locked(SerialOp* at) const;
   void lane_body(const PacketPtr& packet);
   void group_body(Group& group, const PacketPtr& packet);
   void finish_task();
@@ -199,7 +200,7 @@ class Runner::Engine final : public SerialEvents {
   mutable std::recursive_mutex mutex_;
   int active_ = 0;
   size_t reserved_ = 0;
-  SerialOp* repeat_ = nullptr;  // wants a new pass
+  std::vector<SerialOp*> repeats_;  // want a new pass; in different arms, several may
   std::map<SerialOp*, uint64_t> passes_;
   uint64_t epoch_ = 0;
   bool epoch_done_ = false;
@@ -644,6 +645,20 @@ bool Runner::Engine::blocked_locked(const Lane& lane) const {
   }
 }
 
+// Nobody below, who would drop what comes, is done.
+bool Runner::Engine::is_wanted_locked(SerialOp* at) const {
+  while (at != deliver_) {
+    if (auto next = lane_below_.find(at); next != lane_below_.end()) {
+      if (next->second->closed) return false;
+      at = next->second->target;
+    } else {
+      at = below_.at(at).first;
+    }
+    if (at->done()) return false;
+  }
+  return true;
+}
+
 // The lane that Deliver is waiting for. Only while nothing is under way.
 Lane* Runner::Engine::wanted_locked() const {
   SerialOp* op = deliver_;
@@ -733,13 +748,16 @@ void Runner::Engine::dispatch_locked() {
   }
   while (!stopping_) {
     bool any = false;
-    if (!repeat_ && !epoch_done_) {
+    if (repeats_.empty() && !epoch_done_) {
       // What is nearest to the end goes first: it frees memory.
       for (size_t i = lanes_.size(); i-- > 0;)
         while (dispatch_one_locked(*lanes_[i], false)) any = true;
     }
     if (any || active_ > 0) return;
-    if (SerialOp* repeat = std::exchange(repeat_, nullptr)) {
+    if (!repeats_.empty()) {
+      SerialOp* repeat = repeats_.back();
+      repeats_.pop_back();
+      if (epoch_done_ || !is_wanted_locked(repeat)) continue;
       EpochContext context = context_of_.at(repeat);
       context.passes.push_back(passes_.at(repeat));
       restart_locked(repeat, context);
@@ -924,7 +942,7 @@ void Runner::Engine::end_run(RunResult::End end) {
 
 void Runner::Engine::again(SerialOp& repeat, uint64_t pass) {
   std::lock_guard lock(mutex_);
-  repeat_ = &repeat;
+  repeats_.push_back(&repeat);
   passes_[&repeat] = pass;
 }
 

@@ -783,7 +783,7 @@ ChunkPtr Stage::finish(Work& work) const {
       out->order.push_back(in.order[static_cast<size_t>(work.origin_of(row))]);
   for (int64_t row = 0; row < work.rows && !work.failed_rows.empty(); ++row)
     if (work.failed_rows[static_cast<size_t>(row)])
-      out->issues.push_back(*in.issue(work.origin_of(row), Issue::kFailedRow));
+      out->issues.push_back({row, Issue::kFailedRow, in.issue(work.origin_of(row), Issue::kFailedRow)->value});
   for (const SlotIssue& issue : work.issues) {
     if (issue.slot == -1) out->issues.push_back({issue.row, Issue::kFailedRow, issue.value});
     for (size_t c = 0; c < output_slots_.size(); ++c)
