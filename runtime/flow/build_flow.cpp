@@ -139,6 +139,7 @@ class Runner::Engine final : public SerialEvents {
   void rejected(const Node& node, const RunFailure& failure, const std::string& policy) override;
   void fail(RunFailure failure) override;
   void again(SerialOp& repeat, uint64_t pass) override;
+  bool is_empty_domain(NodeId node) const override { return domain_size(plan_.graph, *sources_, node) == 0; }
 
  private:
   class DeliverOp;

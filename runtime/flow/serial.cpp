@@ -451,14 +451,18 @@ class UnbatchNode final : public SerialOp {
 class RepeatNode final : public SerialOp {
  public:
   /// The pass stands in the identities already: sources emit it.
-  RepeatNode(const Plan& plan, const PlanNode& node, BufferPool& pool, SerialEvents& events)
-      : SerialOp(node, pool), events_(events) {
+  RepeatNode(const Plan& plan, const PlanNode& node, const std::vector<std::string>& columns, BufferPool& pool,
+             SerialEvents& events)
+      : SerialOp(node, pool), events_(events), input_(plan.graph.node(node.node).inputs[0]) {
     const Attrs& attrs = plan.graph.node(node.node).attrs;
+    is_data_ = plan.graph.node(input_).type.domain == Domain::Data;
+    auto verdict = std::find(columns.begin(), columns.end(), "$verdict");
+    if (verdict != columns.end()) verdict_ = static_cast<int32_t>(verdict - columns.begin());
     if (attrs.has("count") && attrs.integer("count") >= 0) passes_ = static_cast<uint64_t>(attrs.integer("count"));
   }
   void begin(const EpochContext&) override {
     pass_ = 0;
-    rows_ = 0;
+    came_ = false;
     finished_ = false;
   }
   void start() override {
@@ -472,26 +476,41 @@ class RepeatNode final : public SerialOp {
   void accept(int, const ChunkPtr& chunk) override {
     if (done() || chunk->rows == 0) return;
     NodeCounters::add(counters.rows_in, chunk->rows);
-    rows_ += chunk->rows;
+    came_ = came_ || some_come(*chunk);
     push(chunk);
   }
   void end(int) override {
     if (finished_) return;
-    // A pass without a row: so are the others, and an endless repeat must end.
-    if (rows_ == 0 || pass_ + 1 >= passes_) {
+    if (pass_ + 1 >= passes_ || (!came_ && nothing_comes())) {
       finished_ = true;
       out->end();
       return;
     }
     ++pass_;
-    rows_ = 0;
+    came_ = false;
     events_.again(*this, pass_);
   }
 
  private:
+  // The domain is empty, or, where there is none to ask and it would go on for ever, a pass was.
+  bool nothing_comes() const { return is_data_ ? passes_ == UINT64_MAX : events_.is_empty_domain(input_); }
+  // Rows of which the filters above have said false are still here where their verdict is a column.
+  bool some_come(const Chunk& chunk) const {
+    if (verdict_ < 0) return true;
+    const Column& column = chunk.columns[static_cast<size_t>(verdict_)];
+    for (int64_t row = 0; row < chunk.rows; ++row) {
+      if (chunk.row_failed(row) || chunk.issue(row, verdict_)) return true;
+      if (*static_cast<const uint8_t*>(column.at(row).data) != 0) return true;
+    }
+    return false;
+  }
+
   SerialEvents& events_;
   uint64_t passes_ = UINT64_MAX, pass_ = 0;
-  int64_t rows_ = 0;
+  NodeId input_;
+  bool is_data_ = false;
+  int32_t verdict_ = -1;  // column of the filters above that a filter below may overrule
+  bool came_ = false;     // something, in this pass
   bool finished_ = false;
 };
 
@@ -618,7 +637,7 @@ std::unique_ptr<SerialOp> make_serial_op(const Plan& plan, const PlanNode& node,
     case PlanNode::Kind::Unbatch:
       return std::make_unique<UnbatchNode>(node, pool);
     case PlanNode::Kind::Repeat:
-      return std::make_unique<RepeatNode>(plan, node, pool, events);
+      return std::make_unique<RepeatNode>(plan, node, columns, pool, events);
     case PlanNode::Kind::Ordered:
       return std::make_unique<OrderedNode>(node, pool);
     default:

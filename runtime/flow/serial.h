@@ -35,6 +35,8 @@ class SerialEvents {
   virtual void fail(RunFailure failure) = 0;
   /// The Repeat node wants everything above it to run again, as pass `pass`.
   virtual void again(class SerialOp& repeat, uint64_t pass) = 0;
+  /// Of a node whose domain is indexed, perhaps with holes.
+  virtual bool is_empty_domain(NodeId node) const = 0;
 };
 
 class SerialOp {
