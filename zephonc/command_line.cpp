@@ -1,5 +1,7 @@
 #include "zephonc/command_line.h"
 
+#include <cstdlib>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -196,7 +198,12 @@ class Parser {
         ->check(at_least(1));
     sub->add_option("--memory", o_.memory, "a limit for what is in flight, such as 256M")
         ->type_name("SIZE")
-        ->transform(CLI::AsSizeValue(false).description(""));
+        ->transform(CLI::AsSizeValue(false).description(""))
+        ->check(CLI::Validator(
+            [](std::string& text) {
+              return std::atof(text.c_str()) > 0 ? std::string() : "is a size above 0, such as 256M, not " + text;
+            },
+            ""));
     sub->add_option("--chunk", o_.chunk, "samples that move together (default: the planner decides)")
         ->type_name("N")
         ->check(at_least(1));

@@ -9,8 +9,11 @@
 
 namespace zephon {
 
+// Batches that were ready when the first was delivered say nothing of the steady rate.
+constexpr double kLeastSteadySeconds = 0.1;
+
 double RunReport::samples_per_second() const {
-  if (steady_samples > 0 && steady_seconds > 0) return static_cast<double>(steady_samples) / steady_seconds;
+  if (steady_samples > 0 && steady_seconds >= kLeastSteadySeconds) return static_cast<double>(steady_samples) / steady_seconds;
   return seconds > 0 ? static_cast<double>(samples) / seconds : 0;
 }
 

@@ -13,7 +13,7 @@ static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_alw
 
 void on_stop(int number) {
   stop.store(number);
-  signal(number, SIG_DFL);
+  for (int next : {SIGINT, SIGTERM, SIGHUP}) signal(next, SIG_DFL);
 }
 void on_status(int) { status.store(true); }
 
