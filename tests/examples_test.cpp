@@ -28,7 +28,7 @@ TEST_P(Example, Runs) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, Example, testing::ValuesIn(all_ops().all().begin(), all_ops().all().end()),
-                         [](const auto& info) { return std::string(info.param->name); });
+                         [](const auto& example) { return std::string(example.param->name); });
 
 }  // namespace
 }  // namespace zephon
