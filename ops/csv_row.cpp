@@ -6,6 +6,7 @@
 
 #include "frontend/diag/diagnostic.h"
 #include "ops/file_io.h"
+#include "ops/tensor_op.h"
 
 namespace zephon {
 
@@ -44,26 +45,6 @@ std::optional<T> whole_number(std::string_view text) {
   return value;
 }
 
-struct Limits {
-  int64_t least, most;
-};
-Limits limits_of(Elem elem) {
-  switch (elem) {
-    case Elem::U8:
-      return {0, UINT8_MAX};
-    case Elem::U16:
-      return {0, UINT16_MAX};
-    case Elem::I8:
-      return {INT8_MIN, INT8_MAX};
-    case Elem::I16:
-      return {INT16_MIN, INT16_MAX};
-    case Elem::I32:
-      return {INT32_MIN, INT32_MAX};
-    default:
-      return {INT64_MIN, INT64_MAX};
-  }
-}
-
 }  // namespace
 
 std::optional<Scalar> parse_element(Elem elem, std::string_view text, std::string& error) {
@@ -83,8 +64,8 @@ std::optional<Scalar> parse_element(Elem elem, std::string_view text, std::strin
     if (text == "false" || text == "False" || text == "0") return Scalar::of_bool(false);
   } else if (is_integer(elem)) {
     if (const auto value = whole_number<int64_t>(text)) {
-      const Limits limits = limits_of(elem);
-      if (*value >= limits.least && *value <= limits.most) return Scalar::of_int(elem, *value);
+      const auto [least, most] = integer_range(elem);
+      if (*value >= least && *value <= most) return Scalar::of_int(elem, *value);
     }
   } else if (elem == Elem::F32) {
     if (const auto value = whole_number<float>(text)) return Scalar::of_float(elem, static_cast<double>(*value));
