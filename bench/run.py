@@ -77,26 +77,26 @@ class Bench:
     def decode(self, *arguments):
         return json.loads(run([self.bare, self.corpus, *arguments])[0])
 
-    def steady(self, threads, epochs):
-        """Process CPU seconds per delivered sample and samples per second, start-up left out."""
-        common = [self.program, f"root={self.corpus}", "--threads", str(threads)]
-        short, _, short_wall, short_cpu, _ = self.zephon(*common, "--epochs", "1")
-        long, _, long_wall, long_cpu, _ = self.zephon(*common, "--epochs", str(1 + epochs))
-        samples = long["samples"] - short["samples"]
-        return (long_cpu - short_cpu) / samples, samples / (long_wall - short_wall)
+    def imagenet(self, threads, *arguments):
+        report, _, _, cpu, _ = self.zephon(self.program, f"root={self.corpus}", "--threads", str(threads), *arguments)
+        return report["samples_per_second"], cpu, report["samples"]
 
     def section2(self):
-        epochs = max(1, 2400 // max(1, self.files))
+        # Short runs in turn, so that a change of the machine's speed meets all four alike; the order alternates.
+        epochs = ("--epochs", str(max(1, 2400 // max(1, self.files))))
         self.decode("--threads", "1")  # warms the page cache
+        self.imagenet(1, "--take", "1")  # fills the kernel cache
         whole, decoding, scaling = [], [], []
-        for _ in range(self.options.rounds):
-            bare1 = self.decode("--threads", "1", "--epochs", str(epochs))
-            cpu, rate1 = self.steady(1, epochs)
-            _, rate2 = self.steady(2, epochs)
-            bare2 = self.decode("--threads", "2", "--epochs", str(epochs))
-            whole.append(cpu / (bare1["cpu_seconds"] / bare1["samples"]))
-            decoding.append(cpu / (bare1["decode_cpu_seconds"] / bare1["samples"]))
-            scaling.append((rate2 / rate1) / (bare2["samples_per_second"] / bare1["samples_per_second"]))
+        for turn in range(self.options.rounds):
+            bare, ours = {}, {}
+            for threads in ((1, 2), (2, 1))[turn % 2]:
+                bare[threads] = self.decode("--threads", str(threads), *epochs)
+                ours[threads] = self.imagenet(threads, *epochs)
+            _, start_cpu, start_samples = self.imagenet(1, "--take", "1")
+            cpu = (ours[1][1] - start_cpu) / (ours[1][2] - start_samples)
+            whole.append(cpu / (bare[1]["cpu_seconds"] / bare[1]["samples"]))
+            decoding.append(cpu / (bare[1]["decode_cpu_seconds"] / bare[1]["samples"]))
+            scaling.append((ours[2][0] / ours[1][0]) / (bare[2]["samples_per_second"] / bare[1]["samples_per_second"]))
         report(2, "CPU per sample / bare loop (reads, decodes)", whole, 1.05, 0.95)
         report(2, "CPU per sample / bare decoding alone", decoding)
         report(2, "scaling 1 -> 2 threads / that of the bare loop", scaling, 0.95, None, less=False)
