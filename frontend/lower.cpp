@@ -177,6 +177,16 @@ void Compiler::add_implicit(Flow& flow, const OpDef& op, const Span& span) {
     ZEPHON_CHECK(step.ok() && step->kind == ast::Step::Kind::Assign, "the implicit assignment of `{}`", op.name);
     Frame frame = frame_of(flow, step->name.text, 0);
     frame.here = span;
+    // Its own arguments, and its hidden fields without the `$`.
+    std::map<std::string, Operand> arguments;
+    for (const auto& [name, value] : source.attrs) {
+      Operand& operand = arguments[name];
+      operand.kind = Operand::Kind::Static;
+      operand.value = from_attr(value);
+    }
+    for (const Field& field : source.type.fields)
+      if (field.name.starts_with('$')) arguments.emplace(field.name.substr(1), *find_name(field.name, span, frame));
+    frame.arguments = &arguments;
     Operand value = evaluate(step->expr, frame);
     ZEPHON_CHECK(value.kind == Operand::Kind::Dynamic, "the implicit assignment of `{}`", op.name);
     add(step->name.text, value);

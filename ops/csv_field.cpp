@@ -4,6 +4,7 @@
 
 #include "graph/op_def.h"
 #include "ops/csv_row.h"
+#include "ops/row_source.h"
 
 namespace zephon {
 namespace {
@@ -13,6 +14,7 @@ Value define(DefineCall& call) {
   if (argument.any_failed()) return Value::failed(*argument.failure());
   const std::string row = argument.at(0).s;
   const Attrs& attrs = call.expr().attrs;
+  if (row == kGoneRow) return Value::failed(call.failure("R0406", std::string(gone_row_message())));
   if (row.size() > static_cast<size_t>(attrs.integer("max_line_bytes"))) {
     return Value::failed(call.failure(
         "R0403", fmt::format("the row is longer than {} bytes (max_line_bytes)", attrs.integer("max_line_bytes"))));
@@ -35,7 +37,7 @@ Value define(DefineCall& call) {
 bool run(NativeCall& call) {
   const Attrs& attrs = call.expr->attrs;
   const std::string_view row = static_cast<const StringRef*>(call.inputs[0].data)->view();
-  if (row.size() > static_cast<size_t>(attrs.integer("max_line_bytes"))) return false;
+  if (row == kGoneRow || row.size() > static_cast<size_t>(attrs.integer("max_line_bytes"))) return false;
   const int64_t wanted = attrs.integer("index");
   std::string_view text;
   bool doubled = false;

@@ -30,11 +30,15 @@ std::string shown_path(std::string_view path) {
   return text;
 }
 
-Failure cannot_read(std::string_view path, int error, const Span& where) {
+std::string error_words(int error) {
+  if (error == ENOTSUP) return "not a regular file";
   std::string reason = std::generic_category().message(error);
   if (!reason.empty()) reason[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(reason[0])));
-  if (error == ENOTSUP) reason = "not a regular file";
-  return {"R0401", fmt::format("cannot read `{}`: {}", shown_path(path), reason), where};
+  return reason;
+}
+
+Failure cannot_read(std::string_view path, int error, const Span& where) {
+  return {"R0401", fmt::format("cannot read `{}`: {}", shown_path(path), error_words(error)), where};
 }
 
 InputFile::~InputFile() {
@@ -48,6 +52,12 @@ int InputFile::open(const std::string& path) {
   if (::fstat(fd_, &status_) != 0) return errno;
   if (S_ISDIR(status_.st_mode)) return EISDIR;
   return S_ISREG(status_.st_mode) ? 0 : ENOTSUP;
+}
+
+bool InputFile::changed() const {
+  struct stat now;
+  return ::fstat(fd_, &now) != 0 || now.st_size != status_.st_size || now.st_mtim.tv_sec != status_.st_mtim.tv_sec ||
+         now.st_mtim.tv_nsec != status_.st_mtim.tv_nsec;
 }
 
 int64_t InputFile::read_at(uint64_t offset, void* to, size_t count) const {

@@ -19,6 +19,9 @@ std::string resolve_path(std::string_view base, std::string_view path);
 /// For messages: at most 200 bytes, the middle of longer paths cut out, control bytes and broken UTF-8 as `?`.
 std::string shown_path(std::string_view path);
 
+/// The system's words for an errno, without capital: "permission denied".
+std::string error_words(int error);
+
 /// A failure R0401 with the system's reason for `error` (an errno): "cannot read `x`: permission denied".
 Failure cannot_read(std::string_view path, int error, const Span& where);
 
@@ -33,6 +36,8 @@ class InputFile {
   int open(const std::string& path);
   uint64_t size() const { return static_cast<uint64_t>(status_.st_size); }
   const struct stat& status() const { return status_; }
+  /// Another size or time than when it was opened.
+  bool changed() const;
   /// Reads up to `count` bytes at `offset`; fewer only at the end. Returns bytes read, or -errno.
   int64_t read_at(uint64_t offset, void* to, size_t count) const;
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "ops/file_io.h"
+#include "ops/row_source.h"
 #include "ops/stream_op.h"
 
 namespace zephon {
@@ -158,18 +158,9 @@ class FilesSource final : public Source {
 };
 
 std::unique_ptr<Source> open(const Node& node, const OpenContext& context, Failure& failure) {
-  const std::string& pattern = node.attrs.text("glob");
-  Glob glob(resolve_path(context.base_dir, pattern));
-  if (const int error = glob.run()) {
-    failure = cannot_read(glob.failed, error, node.origin);
-    return nullptr;
-  }
-  if (glob.found.empty()) {
-    failure = {"R0400", fmt::format("no file matches `{}`", shown_path(resolve_path(context.base_dir, pattern))),
-               node.origin};
-    return nullptr;
-  }
-  return std::make_unique<FilesSource>(std::move(glob.found));
+  std::vector<std::string> found = matching_files(node, context, node.attrs.text("glob"), failure);
+  if (found.empty()) return nullptr;
+  return std::make_unique<FilesSource>(std::move(found));
 }
 
 void infer(const Node&, std::span<const StreamType>, StreamType& out, std::string&) {
@@ -178,6 +169,18 @@ void infer(const Node&, std::span<const StreamType>, StreamType& out, std::strin
 }
 
 }  // namespace
+
+std::vector<std::string> matching_files(const Node& node, const OpenContext& context, std::string_view pattern,
+                                        Failure& failure) {
+  const std::string resolved = resolve_path(context.base_dir, pattern);
+  Glob glob(resolved);
+  if (const int error = glob.run()) {
+    failure = cannot_read(glob.failed, error, node.origin);
+    return {};
+  }
+  if (glob.found.empty()) failure = {"R0400", fmt::format("no file matches `{}`", shown_path(resolved)), node.origin};
+  return std::move(glob.found);
+}
 
 ZEPHON_OP_DEF(Files) = {
     .name = "files",

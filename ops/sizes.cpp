@@ -1,5 +1,5 @@
 // height width len byte_length.
-#include "ops/tensor_op.h"
+#include "ops/text_op.h"
 
 namespace zephon {
 namespace {
@@ -16,6 +16,26 @@ bool run(NativeCall& call) {
   if (!place_output(call, {})) return false;
   *static_cast<int64_t*>(call.output->data) = call.inputs[0].shape[kDim];
   return true;
+}
+
+// Of a text its code points, of a tensor its first extent.
+Value define_len(DefineCall& call) {
+  const Value& x = call.arg(0);
+  if (x.whole_failed()) return forward(x);
+  if (x.rank() > 0) return Value::scalar(Scalar::of_int(Elem::I64, x.shape()[0]));
+  return Value::scalar(Scalar::of_int(Elem::I64, code_points(x.at(0).s)));
+}
+
+bool run_len(NativeCall& call) {
+  if (call.inputs[0].rank > 0) return run<0>(call);
+  if (!place_output(call, {})) return false;
+  *static_cast<int64_t*>(call.output->data) = code_points(text_of(call.inputs[0]));
+  return true;
+}
+
+void infer_len(InferCall& call) {
+  if (call.args[0].rank() == 0 && call.args[0].elem != Elem::Str)
+    call.error = "`len` needs a text or a tensor, found `" + to_string(call.args[0]) + "`";
 }
 
 ScalarResult define_bytes(const Expr&, std::span<const ScalarArg> args) {
@@ -59,13 +79,15 @@ ZEPHON_OP_DEF(Width) = {
 ZEPHON_OP_DEF(Len) = {
     .name = "len",
     .cls = OpClass::Opaque,
-    .signature = "x: T[n, ...s] -> i64",
-    .summary = "The extent of the first dimension.",
-    .example = "range(2) | x = [index, 1, 2].len()",
+    .signature = "x: T[...s] -> i64",
+    .summary = "The number of code points of a text; the extent of the first dimension of a tensor.",
+    .prose = "`byte_length` counts the bytes of a text, `grapheme_length` what a person sees as characters.",
+    .example = "range(2) | x = [index, 1, 2].len() + \"sample {index}\".len()",
     .cost = {.ns_per_element = 0},
-    .define = {.tensor = define<0>},
-    .kernel = {.native = run<0>},
-    .shape_only = true,
+    .define = {.tensor = define_len},
+    .kernel = {.native = run_len},
+    .infer = infer_len,
+    .shape_only = true,  // a text has no form that is only a shape
 };
 
 ZEPHON_OP_DEF(ByteLength) = {

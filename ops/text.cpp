@@ -1,4 +1,4 @@
-// Paths and strings: parent name stem lower contains starts_with replace concat to_str index_of.
+// Paths and strings by their bytes: parent name stem contains starts_with ends_with replace concat to_str index_of.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -62,6 +62,7 @@ bool run_part(NativeCall& call) {
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 bool starts_with(std::string_view text, std::string_view part) { return text.starts_with(part); }
+bool ends_with(std::string_view text, std::string_view part) { return text.ends_with(part); }
 
 template <bool (*kTest)(std::string_view, std::string_view)>
 ScalarResult define_test(const Expr&, std::span<const ScalarArg> args) {
@@ -80,13 +81,6 @@ bool run_test(NativeCall& call) {
   return true;
 }
 
-std::string lowered(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + ('a' - 'A'));
-  return out;
-}
-
 std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
   std::string out;
   while (!from.empty()) {
@@ -96,10 +90,6 @@ std::string replaced(std::string_view text, std::string_view from, std::string_v
     text.remove_prefix(at + from.size());
   }
   return out.append(text);
-}
-
-ScalarResult define_lower(const Expr& expr, std::span<const ScalarArg> args) {
-  return ScalarResult::of(Scalar::of_string(expr.type.elem, lowered(args[0].value.s)));
 }
 
 ScalarResult define_replace(const Expr& expr, std::span<const ScalarArg> args) {
@@ -118,8 +108,6 @@ bool put(NativeCall& call, std::string_view text) {
   *static_cast<StringRef*>(call.output->data) = store_string(call, text);
   return true;
 }
-
-bool run_lower(NativeCall& call) { return scalars(call) && put(call, lowered(text_of(call.inputs[0]))); }
 
 bool run_replace(NativeCall& call) {
   return scalars(call) &&
@@ -263,17 +251,6 @@ ZEPHON_OP_DEF(Stem) = {
     .kernel = {.native = run_part<stem_of>},
 };
 
-ZEPHON_OP_DEF(Lower) = {
-    .name = "lower",
-    .cls = OpClass::Pointwise,
-    .signature = "text: str[...s] -> str[...s]",
-    .summary = "The letters A to Z as a to z; everything else as it is.",
-    .example = "files(\"examples/data/photos/*/*.jpg\") | take(2) | x = path.name.lower()",
-    .cost = {.ns_per_call = 60},
-    .define = {.scalar = define_lower},
-    .kernel = {.native = run_lower},
-};
-
 ZEPHON_OP_DEF(Contains) = {
     .name = "contains",
     .cls = OpClass::Pointwise,
@@ -292,6 +269,16 @@ ZEPHON_OP_DEF(StartsWith) = {
     .example = "files(\"examples/data/photos/*/*.jpg\") | take(2) | x = path.name.starts_with(\"n\")",
     .define = {.scalar = define_test<starts_with>},
     .kernel = {.native = run_test<starts_with>},
+};
+
+ZEPHON_OP_DEF(EndsWith) = {
+    .name = "ends_with",
+    .cls = OpClass::Pointwise,
+    .signature = "text: S[...s], part: S[...s] -> bool[...s]",
+    .summary = "True where the text ends with `part`, by bytes.",
+    .example = "files(\"examples/data/photos/*/*.jpg\") | take(2) | x = path.name.ends_with(\".jpg\")",
+    .define = {.scalar = define_test<ends_with>},
+    .kernel = {.native = run_test<ends_with>},
 };
 
 ZEPHON_OP_DEF(Replace) = {
