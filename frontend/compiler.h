@@ -4,6 +4,7 @@
 //   fold.cpp     values known before the run
 //   check.cpp    expressions: operators by signature, promotion, literals, draws
 //   lower.cpp    sources, steps, streams, contract
+//   lint.cpp     what is right by the rules, and likely not meant
 #pragma once
 
 #include <map>
@@ -109,7 +110,6 @@ class Compiler {
   std::optional<StaticValue> parameter_value(const ast::Parameter& parameter, const std::string& text);
   std::optional<StaticValue> parameter_value(const ast::Parameter& parameter, const Operand& value);
   Operand let(LetEntry& entry);
-  void lint() const;
   // A field, argument, parameter or constant; nullopt without a message where there is none.
   std::optional<Operand> find_name(const std::string& name, const Span& span, Frame& frame);
   std::vector<std::string> visible_names(const Frame& frame) const;
@@ -195,6 +195,17 @@ class Compiler {
   const StreamType& type_of(const Flow& flow) const { return program_.graph.node(flow.node).type; }
   void check_contract(const ast::Type& contract, const Flow& flow);
   void find_needed();
+
+  // ---- lint.cpp
+  void lint_names() const;  // before what nothing uses is looked at
+  void lint_steps();        // of the finished graph
+  void lint_buffer(const Node& batch);
+  void lint_shuffle(const Node& shuffle);
+  void lint_fields(const Node& assign);
+  void lint_filter(const Node& filter);
+  bool reads_parameters(const ast::Expr& e) const;
+
+  // ---- lower.cpp
   void unknown_operator(const std::string& name, const Span& span, bool tensor);
 
   template <class... Args>
@@ -216,6 +227,7 @@ class Compiler {
   std::map<const OpDef*, ast::Expr> expansions_;
   std::map<std::string, Type> renamed_;  // results whose symbols were renamed, by operator and arguments
   std::map<std::string, int> symbol_counts_;
+  std::set<int32_t> chosen_filters_;  // steps whose predicate reads parameters or constants: another run may differ
   int32_t next_step_ = 0;
   int call_depth_ = 0;
 };

@@ -446,6 +446,7 @@ void Compiler::lower_filter(const ast::Step& step, Flow& flow) {
   node.op = &core("filter");
   node.inputs = {flow.node};
   node.predicate = predicate.expr;
+  if (reads_parameters(step.expr)) chosen_filters_.insert(next_step_);
   if (!add_node(std::move(node), flow, step.span, step.name.span)) flow.broken = true;
 }
 

@@ -269,20 +269,6 @@ std::vector<std::string> Compiler::visible_names(const Frame& frame) const {
   return names;
 }
 
-void Compiler::lint() const {
-  auto unused = [&](const Span& span, std::string_view what, const std::string& name) {
-    diags_.report(Kind::UnusedName, "the {} `{}` is never used", what, name).primary(span).emit();
-  };
-  for (const auto& [name, entry] : parameters_)
-    if (!entry.used) unused(entry.syntax->name.span, "parameter", name);
-  for (const auto& [name, entry] : lets_)
-    if (!entry.used) unused(entry.syntax->name.span, "constant", name);
-  for (const auto& [name, entry] : functions_)
-    if (!entry.used) unused(entry.syntax->name.span, "function", name);
-  for (const auto& [name, entry] : streams_)
-    if (!entry.used) unused(entry.syntax->name.span, "stream", name);
-}
-
 Result<Program> Compiler::run(const ast::File& file) {
   ZEPHON_CHECK(file.pipelines.size() == 1, "{} pipelines", file.pipelines.size());
   pipeline_ = &file.pipelines[0];
@@ -293,7 +279,7 @@ Result<Program> Compiler::run(const ast::File& file) {
 
   std::optional<Flow> flow = lower_pipe(pipeline_->pipe, "");
   if (flow && pipeline_->contract && !flow->broken) check_contract(*pipeline_->contract, *flow);
-  if (!diags_.has_errors()) lint();
+  if (!diags_.has_errors()) lint_names();
   // What nothing uses is checked too, so that errors in it do not wait for their first use.
   for (auto& [name, entry] : parameters_) parameter(entry);
   for (auto& [name, entry] : lets_) let(entry);
@@ -305,6 +291,7 @@ Result<Program> Compiler::run(const ast::File& file) {
   find_needed();
   if (std::vector<std::string> problems = verify_graph(program_.graph); !problems.empty())
     return error(Kind::Internal, "the graph is not well formed: {}", problems[0]).emit();
+  lint_steps();
   for (const ast::Parameter& parameter : pipeline_->parameters) {
     const ParameterEntry& entry = parameters_.at(parameter.name.text);
     program_.parameters.push_back({parameter.name.text, type_words(*parameter.type), to_string(entry.value->value),

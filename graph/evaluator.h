@@ -58,6 +58,7 @@ struct Sample {
 struct RunFailure {
   Failure failure;
   SampleId id;
+  uint64_t epoch = 0;  ///< set by who runs; what was drawn for the sample depends on it
 };
 
 /// Pull interface of a stream. A failure is committed in order: next() returns it when its turn comes.

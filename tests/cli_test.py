@@ -98,7 +98,7 @@ class Case(unittest.TestCase):
 
 
 class Help(Case):
-    COMMANDS = ("run", "check", "plan", "show", "ir", "verify", "ops", "rules", "explain")
+    COMMANDS = ("run", "check", "plan", "show", "where", "scan", "stats", "ir", "verify", "ops", "rules", "explain")
 
     def test_texts(self):
         self.golden("tests/cli/help.txt", self.expect(0, "--help").out)
@@ -547,6 +547,248 @@ class Views(Case):
 
     def test_ir(self):
         self.expect(0, "ir", "p.zpl", says="define")
+
+
+class Tools(Case):
+    """What looks at programs and data: show, where, check, scan, stats."""
+
+    LABELS = ('zpl 1\npipeline p(root: path, size: int = 8) {\n  files("{root}/*/*.jpg")\n'
+              '  | label = path.parent.name\n  | image = bytes.decode_image(mode="rgb").resize(16, 16)\n'
+              '  | noise = uniform(0, 1)\n  | filter label != "b" and noise < 2\n'
+              '  | select image, label\n  | batch(size)\n}\n')
+
+    def folders(self, root="in", **counts):
+        pictures = iter(photos())
+        for name, count in counts.items():
+            os.makedirs(self.path(f"{root}/{name}"), exist_ok=True)
+            for i in range(count):
+                shutil.copy(next(pictures), self.path(f"{root}/{name}/{i}.jpg"))
+        return root
+
+    def shell(self, command):
+        """As a person pastes it."""
+        env = {**os.environ, "PATH": self.dir + ":" + os.environ["PATH"]}
+        if not os.path.exists(self.path("zephonc")):
+            os.symlink(ZEPHONC, self.path("zephonc"))
+        done = subprocess.run(["bash", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.dir,
+                              timeout=60, text=True, errors="replace", env=env)
+        return Outcome([command], done)
+
+    def replay(self, outcome):
+        command = re.search(r"see that sample alone: (.*)", outcome.err)
+        self.assertTrue(command, str(outcome))
+        shown = self.shell(command[1])
+        self.assertEqual(shown.code, 0, str(shown))
+        return shown.out
+
+    def test_one_numbering(self):
+        self.write("p.zpl", self.LABELS)
+        root = f"root={self.folders(a=3)}"
+        lines = re.findall(r"(?m)^#(\S+)\s+(\w+)", self.expect(0, "check", "p.zpl", root).out)
+        self.assertEqual([n for n, _ in lines], ["1.1", "1.2", "2", "3", "4", "5", "6", "7"])
+        for number, _ in lines:
+            self.expect(0, "show", "p.zpl", root, "--at", number, says=f"after step {re.escape(number)}, ")
+        self.expect(0, "show", "p.zpl", root, "--at", "1", says=["after step 1.2", "bytes"])
+        self.expect(0, "show", "p.zpl", root, "--at", "1.1", says="path", silent="bytes ")
+        self.expect(64, "show", "p.zpl", root, "--at", "8", says="no step `8`")
+        self.expect(64, "show", "p.zpl", root, "--at", "0", says="no step `0`")
+        self.expect(64, "show", "p.zpl", root, "--at", "batsh", says="did you mean `batch`")
+        digest = self.digest("p.zpl", root)
+        self.assertEqual(self.digest("p.zpl", root, "--set", "7.chunk=3"), digest)
+        self.expect(64, "run", "p.zpl", root, "--set", "8.chunk=3", says="no step `8`")
+        # The plan names the same steps.
+        plan = self.expect(0, "plan", "p.zpl", root).out
+        self.assertRegex(plan, r"(?m)^#\d+\s+batch .*step 7, line 9")
+        report = json.loads(self.expect(0, "plan", "p.zpl", root, "--format", "json").out)
+        self.assertIn([7], [node["steps"] for node in report["nodes"]])
+
+    def test_members_of_batches(self):
+        self.write("p.zpl", "range(10) | batch(4) | x = index * 10 + randint(0, 5)")
+        for at, fields in (("batch", "index"), ("3", "x")):
+            out = self.expect(0, "show", "p.zpl", "--index", 6, "--at", at).out
+            self.assertRegex(out, rf"(?m)^  {fields} +i64 +6")
+        self.expect(0, "show", "p.zpl", "--index", 6, says="draw [0-9a-f]{16} for `x`")
+        self.expect(2, "show", "p.zpl", "--index", 10, says="fewer than 11")
+
+    def test_arms(self):
+        self.write("p.zpl", "zpl 1\npipeline p() {\n  stream a = range(5)\n"
+                            "  stream b = range(100, 107) | filter index < 104\n  concatenate(a, b) | x = index\n}\n")
+        out = self.expect(0, "show", "p.zpl", "--index", 6).out
+        identity = re.search(r"id (\S+)", out)[1]
+        self.assertRegex(out, r"filter index < 104.*: true")
+        self.expect(0, "where", "p.zpl", identity, says="number 6")
+        lost = identity.split("/")
+        lost[3] = "5"
+        self.expect(0, "where", "p.zpl", "/".join(lost[:4]),
+                    says=["dropped by step 3, ", "line 4", r"index = 105", ": false"])
+
+    def test_pictures(self):
+        self.write("p.zpl", self.LABELS)
+        root = f"root={self.folders(a=2)}"
+        out = self.expect(0, "show", "p.zpl", root, "--index", 1, "--png", "png").out
+        self.assertRegex(out, r"image +u8\[16, 16, 3\] +min \d+ +max \d+ +mean \d+")
+        self.assertTrue(self.read("png/image.png").startswith(b"\x89PNG"))
+
+    def test_replay_in_a_shell(self):
+        folders = ["plain", "two words", "h\u00e4user \u2603", "it's", "a$b`c;d", "new\nline", "~home", "-dash"]
+        for folder in folders:
+            with self.subTest(folder=folder):
+                self.folders(f"{folder}/data", a=2)
+                self.write(f"{folder}/data/a/1.jpg", b"junk")
+                self.write(f"{folder}/p.zpl", self.LABELS)
+                os.chdir(self.dir)
+                outcome = self.expect(2, "run", f"./{folder}/p.zpl", f"root={folder}/data", says="R0420")
+                self.assertRegex(self.replay(outcome), r"image +\? +FAILED R0420")
+        raw = os.fsencode(self.dir) + b"/caf\xe9"
+        shutil.copytree(self.path("plain").encode(), raw)
+        done = subprocess.run([ZEPHONC, "run", b"caf\xe9/p.zpl", b"root=caf\xe9/data"], stderr=subprocess.PIPE,
+                              stdout=subprocess.PIPE, cwd=self.dir, text=True, errors="replace")
+        self.assertRegex(self.replay(Outcome(["run"], done)), "FAILED R0420")
+
+    def test_replay_is_that_sample(self):
+        """The epoch, the step, the parameters and the seed are in the command."""
+        self.write("p.zpl", "zpl 1\nfn third(x: i64) = 6 // x\npipeline p(n: int = 3, s: str = \"a\") {\n"
+                            "  range(n) | t = s | k = randint(0, 4) | x = third(k) | batch(2)\n}\n")
+        seeds = 0
+        for seed in range(12):
+            outcome = self.zephonc("run", "p.zpl", "n=4", "s=it's {x}", f"seed={seed}", "--epochs", 3)
+            if outcome.code == 0:
+                continue
+            seeds += 1
+            shown = self.replay(outcome)
+            self.assertRegex(shown, r"(?m)^  k +i64 +0$")
+            self.assertRegex(shown, r"(?m)^  x .*FAILED R0421")
+            self.assertIn("it's {x}", shown)
+        self.assertGreater(seeds, 6)
+
+    def test_where(self):
+        self.write("p.zpl", self.LABELS)
+        root = f"root={self.folders(a=5, b=2, c=6)}"
+        self.expect(0, "run", "p.zpl", root, "--manifest", "m.json")
+        records = json.loads(self.read("m.json"))["records"]
+        for record in records:
+            for member, identity in enumerate(record["ids"]):
+                self.expect(0, "where", "p.zpl", identity, root,
+                            says=rf"batch {record['ordinal']}, member {member} of {len(record['ids'])}, epoch 0")
+        self.expect(0, "where", "p.zpl", records[1]["ids"][0], root, "--world-size", 2,
+                    says="rank 1 of 2, its record 0")
+        self.expect(0, "where", "p.zpl", records[1]["ids"][0], root, "--world-size", 3, says="no rank of 3")
+        self.expect(0, "where", "p.zpl", "0/0/0/5", root,
+                    says=["b/0.jpg", "dropped by step 5", "line 7", r'label != "b" = false', r'label = "b"',
+                          r"noise < 2.* = true"])
+        self.expect(2, "where", "p.zpl", "0/0/0/13", root, says="no source of the program has")
+        self.expect(64, "where", "p.zpl", "first", root, says="no identity")
+        self.write("q.zpl", self.LABELS.replace("batch(size)", "batch(size, drop_remainder=true)"))
+        self.expect(0, "where", "q.zpl", "0/0/0/12", root, says="dropped by step 7, `batch")
+        self.write("r.zpl", self.LABELS.replace("| select", "| on_error(skip) | select"))
+        self.write("in/c/3.jpg", b"junk")
+        self.expect(0, "where", "r.zpl", "0/0/0/10", root, says=["dropped by step 6, `on_error", "R0420"])
+
+    def test_lints(self):
+        self.write("good.zpl", COUNT)
+        self.expect(0, "check", "good.zpl", "--deny-warnings", silent="warning")
+        self.write("bad.zpl", "range(10) | filter index == index")
+        self.expect(0, "check", "bad.zpl", says=r"warning\[W0305\]")
+        self.expect(1, "check", "bad.zpl", "--deny-warnings", says=[r"warning\[W0305\]", "1 warning, and"])
+        for code in ("W0300", "W0301", "W0302", "W0303", "W0304", "W0305"):
+            self.expect(0, "explain", code, silent="no long text")
+        for example in ("imagenet.zpl", "imagenet.yaml", "segmentation.zpl", "table.zpl", "signal.zpl"):
+            self.expect(0, "check", os.path.join(ROOT, "examples", example), "--deny-warnings", silent="warning")
+
+    def test_scan(self):
+        self.write("p.zpl", self.LABELS)
+        root = f"root={self.folders(a=6, b=2, c=6)}"
+        self.expect(0, "scan", "p.zpl", root, says="12 samples: 12 good, 0 bad")
+        for name in ("a/0", "a/4", "b/1", "c/5"):
+            self.write(f"in/{name}.jpg", b"junk")
+        os.remove(self.path("in/c/2.jpg"))
+        os.symlink("/nowhere/at/all.jpg", self.path("in/c/2.jpg"))
+        outcome = self.expect(2, "scan", "p.zpl", root, says=["12 samples: 8 good, 4 bad: 1 R0401, 3 R0420"])
+        self.assertEqual(outcome.out.count("\n"), 4, str(outcome))
+        self.assertRegex(outcome.out, r"(?m)^\S*in/a/4\.jpg: R0420: .* \(sample 0/0/0/4, step 3, line 5\)$")
+        self.assertNotIn("b/1", outcome.out)  # a filter drops it: nobody decodes it
+        rows = [json.loads(line) for line in self.expect(2, "scan", "p.zpl", root, "--json").out.splitlines()]
+        self.assertEqual([row["sample"][-7:] for row in rows], ["a/0.jpg", "a/4.jpg", "c/2.jpg", "c/5.jpg"])
+        for row in rows:
+            self.assertIn("FAILED " + row["code"], self.shell(row["command"]).out)
+        for threads in (1, 3):
+            again = self.expect(2, "scan", "p.zpl", root, "--threads", threads).out
+            self.assertEqual(again, outcome.out)
+        # The program's own policies, limits, repeats and batches do not hide anything.
+        self.write("q.zpl", self.LABELS.replace("| select", "| on_error(skip, max_errors=1) | select")
+                   .replace("| batch(size)", "| repeat() | batch(size) | take(1) | x = 1 // (index_of([label], label))")
+                   .replace("x = 1 // (index_of([label], label))", "sum = i64(image).sum()"))
+        self.assertEqual([line.split(": ")[0] for line in self.expect(2, "scan", "q.zpl", root).out.splitlines()],
+                         [line.split(": ")[0] for line in outcome.out.splitlines()])
+
+    def test_scan_goes_on(self):
+        self.write("p.zpl", "zpl 1\npipeline p(n: int = 100000) {"
+                            " range(n) | x = 100 // (index % 1000 - 7) | batch(8) }\n")
+        whole = self.expect(2, "scan", "p.zpl", says="100,000 samples: 99,900 good, 100 bad: 100 R0421").out
+        with open(self.path("listed"), "w") as listed:
+            run = subprocess.Popen([ZEPHONC, "scan", "p.zpl", "n=30000000", "--save-state", "s"], cwd=self.dir,
+                                   stdout=listed, stderr=subprocess.PIPE, text=True)
+        while not os.path.getsize(self.path("listed")) and run.poll() is None:
+            time.sleep(0.01)
+        run.send_signal(signal.SIGINT)
+        _, err = run.communicate(timeout=60)
+        self.assertEqual(run.returncode, 2)
+        self.assertIn("R0506", err)
+        before = self.read("listed").decode().splitlines()
+        self.expect(2, "scan", "p.zpl", "--resume", "s", says="R0507")
+        self.write("junk", "{}")
+        self.expect(2, "scan", "p.zpl", "--resume", "junk", says="R0507")
+        outcome = self.expect(2, "scan", "p.zpl", "n=30000000", "--resume", "s",
+                              says="30,000,000 samples: .* 30,000 bad")
+        together = before + outcome.out.splitlines()
+        self.assertEqual(len(together), 30000)
+        self.assertEqual(len(set(together)), 30000)
+        self.assertEqual(together[:100], whole.splitlines())
+
+    def test_scan_says_what_a_batch_cannot_join(self):
+        self.write("p.zpl", PICTURES.replace("image }", "image | batch(6) }"))
+        self.expect(0, "scan", "p.zpl", f"root={PHOTOS}/bird", says=r"`image` comes in \d+ shapes.*R0410")
+
+    def test_stats(self):
+        import statistics
+        self.write("p.zpl", 'zpl 1\npipeline p(n: int = 1000) {\n  range(n) | x = f64(index % 37) * 0.25 - 3\n'
+                            '  | c = u8(index % 3) | name = "s\\{{index % 2}" | v = [f32(index), 1.5] | batch(8)\n}\n')
+        out = self.expect(0, "stats", "p.zpl", "--out", "s.zpl").out
+        self.assertEqual(out, self.expect(0, "stats", "p.zpl", "--threads", 3).out)
+        text = self.read("s.zpl").decode()
+        lets = dict(re.findall(r"(?m)^let (\w+) = (.*)$", text))
+        values = [(i % 37) * 0.25 - 3 for i in range(1000)]
+        self.assertAlmostEqual(float(lets["x_mean"]), statistics.fmean(values), delta=1e-15)
+        self.assertAlmostEqual(float(lets["x_std"]), statistics.pstdev(values), delta=1e-14)
+        self.assertEqual((float(lets["x_min"]), float(lets["x_max"])), (-3, 6))
+        self.assertEqual((lets["c_values"], lets["c_counts"]), ("[0, 1, 2]", "[334, 333, 333]"))
+        self.assertEqual((lets["name_values"], lets["name_counts"]), (r'["s\{0", "s\{1"]', "[500, 500]"))
+        counts = [int(count) for count in re.findall(r"(?m)^ +[-.e\d]+ \.\. [-.e\d]+ +(\d+) ", out.split("x: f64")[1])]
+        self.assertEqual(sum(counts), 1000)
+        # What is written is a program's: constants that it can use.
+        self.write("use.zpl", "zpl 1\npipeline p() {\n" + text + "  range(9) | y = (f64(index) - x_mean) / x_std"
+                              " | k = name_values.index_of(\"s\\{1\") | z = [f64(index), 1] - v_mean\n}\n")
+        self.expect(0, "run", "use.zpl", says="9 samples")
+        self.expect(0, "stats", "p.zpl", "--field", "c", "--take", 2, says="16 samples", silent="x: f64")
+        self.expect(64, "stats", "p.zpl", "--field", "nam", says="did you mean `name`")
+
+    def test_stats_of_pictures(self):
+        self.write("p.zpl", PICTURES.replace(
+            "| select", "| y = image.resize(32, 32) | z = f64(y).to_chw() | select y, z,"))
+        root = f"root={PHOTOS}/bird"
+        outcome = self.expect(0, "stats", "p.zpl", root, "--out", "s.zpl", says=["last axis, 2", "first axis, 2"])
+        lets = dict(re.findall(r"(?m)^let (\w+) = (.*)$", self.read("s.zpl").decode()))
+        self.assertEqual(len(json.loads(lets["y_mean"])), 3)
+        for figure in ("mean", "std", "min", "max"):
+            for y, z in zip(json.loads(lets[f"y_{figure}"]), json.loads(lets[f"z_{figure}"])):
+                self.assertAlmostEqual(y, z, delta=1e-9, msg=str(outcome))
+        self.expect(0, "stats", "p.zpl", root, "--at", "1.1", says="path: path")
+
+    def test_stats_ends_at_a_bad_sample(self):
+        self.write("p.zpl", "range(9) | x = 1 // (index - 5)")
+        self.expect(2, "stats", "p.zpl", says=["R0421", "--id 0/0/0/5"])
+        self.write("q.zpl", "range(9) | x = 1 // (index - 5) | on_error(skip)")
+        self.expect(0, "stats", "q.zpl", says=["8 samples", "1 samples failed and are not counted"])
 
 
 if __name__ == "__main__":

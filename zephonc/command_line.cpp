@@ -1,13 +1,12 @@
 #include "zephonc/command_line.h"
 
-#include <cstdlib>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <cstdlib>
 
 #include "frontend/diag/diagnostic.h"
 #include "zephonc/console.h"
@@ -96,18 +95,16 @@ class Parser {
                   "print one JSON object with the figures of the run (and the digest with --digest)");
     run->add_flag("--stats", o_.stats, "print a table of the operators");
     run->add_option("--trace", o_.trace, "write a timeline that Perfetto opens")->type_name("FILE");
-    run->add_option("--progress", o_.progress, "auto (on a terminal), always or never")
-        ->type_name("WHEN")
-        ->check(one_of({"auto", "always", "never"}));
-    run->add_option("--save-state", o_.save_state, "write where the run stopped")->type_name("FILE");
-    run->add_option("--resume", o_.resume, "go on from there")->type_name("FILE");
+    progress(run);
+    states(run);
     run->add_option("--rank", o_.rank, "deliver the batches of this rank")->type_name("R")->check(at_least(0));
     run->add_option("--world-size", o_.world_size, "of so many ranks")->type_name("W")->check(at_least(1));
     run->add_option("--stall-timeout", o_.stall_timeout, "end a run that delivers nothing for so many seconds")
         ->type_name("S")
         ->check(at_least(0));
 
-    program("check", "parse and type-check; the type of every field after every step");
+    CLI::App* check = program("check", "parse, type-check and lint; the type of every field after every step");
+    check->add_flag("--deny-warnings", o_.deny_warnings, "a warning is an error: exit code 1");
 
     CLI::App* plan = program("plan", "what the compiler makes of a pipeline, before and after");
     engine(plan);
@@ -129,6 +126,29 @@ class Parser {
     show->add_option("--at", o_.at, "after this step: its number, line (`@12`) or operator")->type_name("STEP");
     show->add_option("--png", o_.png, "write its pictures into a folder")->type_name("DIR");
     show->add_option("--epoch", o_.epoch, "of this epoch")->type_name("N")->check(at_least(0));
+
+    CLI::App* where = command("where", "the batch and the rank of a sample, or the step that dropped it");
+    where->add_option("FILE", o_.file, "the program")->required()->type_name("");
+    where->add_option("ID", o_.id, "the identity of the sample")->required()->type_name("");
+    where->add_option("param=value...", params_, "parameters of the program")->type_name("");
+    where->add_option("--epoch", o_.epoch, "in this epoch")->type_name("N")->check(at_least(0));
+    where->add_option("--world-size", o_.world_size, "of so many ranks")->type_name("W")->check(at_least(1));
+
+    CLI::App* scan = program("scan", "walk the data once and list every sample that fails");
+    limits(scan);
+    scan->add_flag("--json", o_.json, "one JSON object a line for each bad sample");
+    progress(scan);
+    states(scan);
+
+    CLI::App* stats = program("stats", "mean, deviation, range, histogram and classes of the fields");
+    limits(stats);
+    stats->add_option("--field", o_.field, "of this field only")->type_name("F");
+    stats->add_option("--at", o_.at, "after this step: its number, line (`@12`) or operator")->type_name("STEP");
+    stats->add_option("--take", o_.take, "of the first records only (batches where the program batches)")
+        ->type_name("N")
+        ->check(at_least(1));
+    stats->add_option("--out", o_.out, "write them as `let` constants")->type_name("FILE");
+    progress(stats);
 
     CLI::App* ir = program("ir", "what was compiled: loop nest, LLVM IR and assembly of each kernel");
     engine(ir);
@@ -192,7 +212,16 @@ class Parser {
         ->type_name("N")
         ->check(at_least(0));
   }
-  void engine(CLI::App* sub) {
+  void progress(CLI::App* sub) {
+    sub->add_option("--progress", o_.progress, "auto (on a terminal), always or never")
+        ->type_name("WHEN")
+        ->check(one_of({"auto", "always", "never"}));
+  }
+  void states(CLI::App* sub) {
+    sub->add_option("--save-state", o_.save_state, "write where the run stopped")->type_name("FILE");
+    sub->add_option("--resume", o_.resume, "go on from there")->type_name("FILE");
+  }
+  void limits(CLI::App* sub) {
     sub->add_option("--threads", o_.threads, "a limit (default: the cores that the machine and its cgroup give)")
         ->type_name("N")
         ->check(at_least(1));
@@ -204,6 +233,9 @@ class Parser {
               return std::atof(text.c_str()) > 0 ? std::string() : "is a size above 0, such as 256M, not " + text;
             },
             ""));
+  }
+  void engine(CLI::App* sub) {
+    limits(sub);
     sub->add_option("--chunk", o_.chunk, "samples that move together (default: the planner decides)")
         ->type_name("N")
         ->check(at_least(1));

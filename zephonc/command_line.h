@@ -45,8 +45,10 @@ struct Options {
   bool steps = false;
   std::string why;
 
+  bool deny_warnings = false;
+
   std::optional<uint64_t> index;
-  std::string id, at, png;
+  std::string id, at, png, field;
   uint64_t epoch = 0;
 };
 

@@ -8,6 +8,7 @@
 #include "zephonc/console.h"
 #include "zephonc/files.h"
 #include "zephonc/session.h"
+#include "zephonc/steps.h"
 
 namespace zephon {
 namespace {
@@ -65,36 +66,6 @@ std::optional<int> read_costs(const std::string& path, Machine& machine) {
   return std::nullopt;
 }
 
-int find_step(const Session& session, const std::string& word, std::string& error) {
-  const Graph& graph = session.graph();
-  int64_t number = 0;
-  bool by_line = word.starts_with('@');
-  const char* end = word.data() + word.size();
-  auto [stop, bad] = std::from_chars(word.data() + by_line, end, number);
-  bool numeric = bad == std::errc() && stop == end;
-  int found = -1;
-  std::vector<std::string> names;
-  for (NodeId id : graph.topological()) {
-    const Node& node = graph.node(id);
-    names.emplace_back(node.op->name);
-    bool hit = false;
-    if (by_line && numeric && node.origin.valid() && node.origin.file == session.file()) {
-      hit = session.line_of(node.origin) <= number &&
-            number <=
-                session.sources().position(node.origin.file, std::max(node.origin.end, node.origin.begin + 1) - 1).line;
-    } else if (numeric && !by_line) {
-      hit = node.step == number;
-    } else {
-      hit = node.op->name == word;
-    }
-    if (hit) found = node.step;
-  }
-  if (found >= 0) return found;
-  std::string hint = numeric ? "" : did_you_mean(word, names);
-  error = fmt::format("the program has no step `{}`{}", word, hint.empty() ? "" : "; " + hint);
-  return -1;
-}
-
 std::optional<int> set_knob(Plan& plan, const Session& session, const std::string& place, const std::string& value) {
   size_t dot = place.rfind('.');
   int64_t number = 0;
@@ -104,8 +75,9 @@ std::optional<int> set_knob(Plan& plan, const Session& session, const std::strin
     return usage(fmt::format("--set {}: needs a whole number of at least 1, not `{}`", place, value));
   }
   std::string error, knob = place.substr(dot + 1);
-  int step = find_step(session, place.substr(0, dot), error);
-  if (step < 0) return usage("--set: " + error);
+  std::optional<NodeId> meant = find_step(session, place.substr(0, dot), error);
+  if (!meant) return usage("--set: " + error);
+  const int32_t step = session.graph().node(*meant).step;
   if (knob != "parallelism" && knob != "chunk") {
     std::string hint = did_you_mean(knob, std::vector<std::string>{"parallelism", "chunk"});
     return usage(fmt::format("--set: no knob `{}`: there are `parallelism` and `chunk`{}", knob,

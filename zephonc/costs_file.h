@@ -18,10 +18,6 @@ std::optional<int> read_costs(const std::string& path, Machine& machine);
 /// `place` is STEP.KNOB: STEP as `find_step` reads it; knobs: parallelism, chunk. Never changes what is delivered.
 std::optional<int> set_knob(Plan& plan, const Session& session, const std::string& place, const std::string& value);
 
-/// The step that a person means: its number as `check` prints it, `@LINE`, or the name of its operator (the last of
-/// that name). -1 and a message where there is none.
-int find_step(const Session& session, const std::string& word, std::string& error);
-
 /// Plans follow from the program, the options and the costs: so a plan file keeps the options, sets them, and gives the
 /// hash that the plan must have.
 std::optional<int> read_plan_file(const std::string& path, Options& options, std::string& hash);

@@ -16,9 +16,10 @@ struct Command {
   int (*run)(const zephon::Options&);
 };
 constexpr Command kCommands[] = {
-    {"run", zephon::command_run},   {"check", zephon::command_check}, {"plan", zephon::command_plan},
-    {"show", zephon::command_show}, {"ir", zephon::command_ir},       {"verify", zephon::command_verify},
-    {"ops", zephon::command_ops},   {"rules", zephon::command_rules}, {"explain", zephon::command_explain},
+    {"run", zephon::command_run},     {"check", zephon::command_check}, {"plan", zephon::command_plan},
+    {"show", zephon::command_show},   {"where", zephon::command_where}, {"scan", zephon::command_scan},
+    {"stats", zephon::command_stats}, {"ir", zephon::command_ir},       {"verify", zephon::command_verify},
+    {"ops", zephon::command_ops},     {"rules", zephon::command_rules}, {"explain", zephon::command_explain},
 };
 
 int dispatch(const zephon::Options& options) {

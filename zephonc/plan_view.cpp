@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -14,6 +15,7 @@
 #include "graph/op_def.h"
 #include "optimizer/plan/render.h"
 #include "zephonc/console.h"
+#include "zephonc/steps.h"
 
 extern char** environ;
 
@@ -155,6 +157,23 @@ std::string cost_of(const PlanNode& node) {
   return out;
 }
 
+/// "steps 1-2, 5, line 4, 7": the numbers that `--set` takes.
+std::string places_of(const SourceMap& sources, const PlanNode& node) {
+  std::vector<int32_t> steps = node.steps_written;
+  std::sort(steps.begin(), steps.end());
+  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
+  std::string out;
+  for (size_t i = 0; i < steps.size();) {
+    size_t end = i + 1;
+    while (end < steps.size() && steps[end] == steps[end - 1] + 1) ++end;
+    out += fmt::format("{}{}", out.empty() ? (steps.size() > 1 ? "steps " : "step ") : ", ", step_number(steps[i]));
+    if (end - i > 1) out += fmt::format("-{}", step_number(steps[end - 1]));
+    i = end;
+  }
+  const std::string lines = lines_of(sources, node.origins);
+  return out + (out.empty() || lines.empty() ? "" : ", ") + lines;
+}
+
 std::string outputs_of(const Plan& plan, const PlanNode& node) {
   std::string out;
   for (const OutputField& field : node.outputs) {
@@ -174,21 +193,19 @@ std::string title_of(const Plan& plan, const PlanNode& node) {
 
 std::string graph_text(const Graph& graph, const SourceMap& sources) {
   std::vector<TextRow> rows;
-  std::map<NodeId, int> number;
-  std::vector<NodeId> order = graph.topological();
+  const StepNumbers number(graph);
   NodeId previous;
-  for (NodeId id : order) {
+  for (NodeId id : graph.topological()) {
     const Node& node = graph.node(id);
-    number[id] = static_cast<int>(number.size()) + 1;
     std::string inputs;
     // A chain reads from top to bottom; only joins say where they come from.
     if (node.inputs.size() > 1 || (node.inputs.size() == 1 && node.inputs[0] != previous)) {
-      for (NodeId input : node.inputs) inputs += (inputs.empty() ? "#" : ", #") + std::to_string(number[input]);
+      for (NodeId input : node.inputs) inputs += (inputs.empty() ? "#" : ", #") + number.of(input);
       inputs = "(" + inputs + ") ";
     }
     const StreamType* before = node.inputs.size() == 1 ? &graph.node(node.inputs[0]).type : nullptr;
-    rows.push_back({fmt::format("#{:<3}{}{}", number[id], inputs, to_text(graph, id)), type_change(node.type, before),
-                    at_line(sources, node.origin)});
+    rows.push_back({fmt::format("#{:<5}{}{}", number.of(id), inputs, to_text(graph, id)),
+                    type_change(node.type, before), at_line(sources, node.origin)});
     previous = id;
   }
   return columns(rows);
@@ -220,7 +237,7 @@ std::string graph_json(const Graph& graph, const SourceMap& sources, const std::
                      {"text", to_text(graph, id)},
                      {"inputs", inputs},
                      {"type", json_of(node.type)},
-                     {"step", node.step},
+                     {"step", step_number(node.step)},
                      {"line", line_of(sources, node.origin)}});
   }
   return dump({{"stage", stage}, {"output", graph.output().index}, {"nodes", nodes}});
@@ -237,8 +254,8 @@ std::string plan_text(const Plan& plan, const SourceMap& sources) {
       for (PlanNodeId input : node.inputs) inputs += (inputs.empty() ? "#" : ", #") + std::to_string(input.index + 1);
       inputs = "(" + inputs + ") ";
     }
-    rows.push_back({fmt::format("#{:<3}{}{}", i + 1, inputs, title_of(plan, node)), cost_of(node),
-                    lines_of(sources, node.origins)});
+    rows.push_back(
+        {fmt::format("#{:<3}{}{}", i + 1, inputs, title_of(plan, node)), cost_of(node), places_of(sources, node)});
     for (const std::string& work : work_of(plan, node)) rows.push_back({"      " + work, "", ""});
     std::string outputs = outputs_of(plan, node);
     if (!outputs.empty()) rows.push_back({"      -> " + outputs, "", ""});
@@ -268,12 +285,13 @@ std::string plan_dot(const Plan& plan, const SourceMap& sources, const std::stri
 std::string plan_json(const Plan& plan, const SourceMap& sources, const std::string& options) {
   Json nodes = Json::array();
   for (const PlanNode& node : plan.nodes) {
-    Json inputs = Json::array(), outputs = Json::object(), lines = Json::array();
+    Json inputs = Json::array(), outputs = Json::object(), lines = Json::array(), steps = Json::array();
     for (PlanNodeId input : node.inputs) inputs.push_back(input.index);
     for (const OutputField& field : node.outputs) {
       outputs[field.name] = field.expr.valid() ? json_of(plan.graph.expr(field.expr).type) : Json();
     }
     for (const Span& span : node.origins) lines.push_back(line_of(sources, span));
+    for (int32_t step : node.steps_written) steps.push_back(step_number(step));
     nodes.push_back({{"kind", kind_name(node.kind)},
                      {"label", node.label},
                      {"inputs", inputs},
@@ -284,7 +302,7 @@ std::string plan_json(const Plan& plan, const SourceMap& sources, const std::str
                      {"ns_per_row", node.est_ns_per_row},
                      {"bytes_per_row", node.est_bytes_per_row},
                      {"rows_per_row", node.est_rows},
-                     {"steps", node.steps_written},
+                     {"steps", steps},
                      {"lines", lines}});
   }
   return dump({{"stage", "physical"},

@@ -16,17 +16,31 @@
 #include "zephonc/files.h"
 #include "zephonc/machine_limits.h"
 #include "zephonc/sinks/digest.h"
+#include "zephonc/steps.h"
 
 namespace zephon {
 namespace {
 
 /// As a shell would take it back.
 std::string quoted(const std::string& word) {
-  bool plain = !word.empty();
-  for (char c : word) plain &= std::isalnum(static_cast<unsigned char>(c)) || std::strchr("-_./=@:+,%", c) != nullptr;
+  bool plain = !word.empty() && word[0] != '~', printable = !find_invalid_utf8(word);
+  for (char c : word) {
+    plain &= std::isalnum(static_cast<unsigned char>(c)) || std::strchr("-_./=@:+,%~", c) != nullptr;
+    printable &= static_cast<unsigned char>(c) >= 0x20 && c != 0x7f;
+  }
   if (plain) return word;
-  std::string out = "'";
-  for (char c : word) out += c == '\'' ? "'\\''" : std::string(1, c);
+  // What a terminal cannot show and a message not carry: the form that bash, zsh and the latest POSIX read.
+  std::string out = printable ? "'" : "$'";
+  for (char c : word) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (printable) {
+      out += c == '\'' ? "'\\''" : std::string(1, c);
+    } else if (byte < 0x20 || byte >= 0x7f) {
+      out += fmt::format("\\{:03o}", byte);
+    } else {
+      out += c == '\'' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+    }
+  }
   return out + "'";
 }
 
@@ -125,10 +139,15 @@ std::optional<int> Session::optimizer_options(OptimizeOptions& out) const {
   return std::nullopt;
 }
 
-std::optional<int> Session::optimize_program(const OptimizeOptions& how, OptimizeResult& out) const {
-  out = optimize(graph(), how, all_ops());
+std::optional<int> Session::optimize_program(const Graph& graph, const OptimizeOptions& how,
+                                             OptimizeResult& out) const {
+  out = optimize(graph, how, all_ops());
   for (const std::string& problem : out.trace.problems) say("bug[B0900]: " + problem);
-  if (!out.trace.problems.empty()) return kExitBug;
+  return out.trace.problems.empty() ? std::nullopt : std::optional<int>(kExitBug);
+}
+
+std::optional<int> Session::optimize_program(const OptimizeOptions& how, OptimizeResult& out) const {
+  if (auto code = optimize_program(graph(), how, out)) return code;
   for (const auto& [place, value] : options_.knobs) {
     if (auto code = set_knob(out.plan, *this, place, value)) return code;
   }
@@ -147,25 +166,32 @@ uint32_t Session::line_of(const Span& span) const {
 int Session::threads() const { return options_.threads > 0 ? options_.threads : usable_cores(); }
 size_t Session::memory() const { return options_.memory > 0 ? options_.memory : usable_memory() / 2; }
 
-std::string Session::replay_command(const SampleId& id, const Span& where) const {
-  std::string out = "zephonc show " + quoted(options_.file);
+std::string Session::replay_command(const RunFailure& failure) const {
+  // A name that looks like an option is a path again.
+  std::string out = "zephonc show " + quoted(options_.file.starts_with('-') ? "./" + options_.file : options_.file);
   for (const auto& [name, value] : options_.params) out += " " + quoted(name + "=" + value);
-  out += " --id " + to_string(id);
-  if (where.file == file_ && where.valid()) out += fmt::format(" --at @{}", line_of(where));
+  out += " --id " + to_string(failure.id);
+  if (failure.epoch != 0) out += fmt::format(" --epoch {}", failure.epoch);
+  if (auto node = step_at(graph(), failure.failure.where)) {
+    out += fmt::format(" --at {}", step_number(graph().node(*node).step));
+  }
   return out;
 }
 
-void Session::show_failure(const Failure& failure, const SampleId* id, const std::string& described) const {
+void Session::show_failure(const Failure& failure) const { show_failure({failure, {}}, {}); }
+
+void Session::show_failure(const RunFailure& failed, const std::string& described) const {
+  const Failure& failure = failed.failure;
   Diagnostic shown;
   const KindInfo* kind = find_kind(failure.code);
   shown.kind = kind != nullptr ? kind->kind : Kind::Internal;
   shown.message = failure.message;
   shown.primary = {failure.where, ""};
-  if (id != nullptr && !id->words.empty()) {
-    std::string name = to_string(*id);
+  if (!failed.id.words.empty()) {
+    std::string name = to_string(failed.id);
     shown.notes.push_back(described.empty() || described == name ? fmt::format("sample {}", name)
                                                                  : fmt::format("sample {}: {}", name, described));
-    shown.hints.push_back(fmt::format("see that sample alone: {}", replay_command(*id, failure.where)));
+    shown.hints.push_back(fmt::format("see that sample alone: {}", replay_command(failed)));
   }
   say(render(shown, sources_, render_options()));
 }

@@ -24,6 +24,8 @@ class Session {
   std::optional<int> optimizer_options(OptimizeOptions& out) const;
   /// Runs the optimizer. An exit code (our bug) where the verifier found fault with what it did.
   std::optional<int> optimize_program(const OptimizeOptions& how, OptimizeResult& out) const;
+  /// Of a graph made of the program's.
+  std::optional<int> optimize_program(const Graph& graph, const OptimizeOptions& how, OptimizeResult& out) const;
 
   /// The hash that every plan must have (`--plan`); 64 where it cannot be had any more.
   void expect_plan(std::string hash) { expected_hash_ = std::move(hash); }
@@ -40,11 +42,15 @@ class Session {
   int threads() const;
   size_t memory() const;
 
-  /// Shows a failure: what, where in the program, which sample (`described`: its file), and the command that shows that
-  /// sample again.
-  void show_failure(const Failure& failure, const SampleId* id = nullptr, const std::string& described = {}) const;
-  /// "zephonc show FILE param=value --id ID --at @LINE".
-  std::string replay_command(const SampleId& id, const Span& where) const;
+  /// Lints that were shown.
+  size_t warnings() const { return diags_.sorted().size() - diags_.error_count(); }
+
+  /// Shows a failure: what, where in the program.
+  void show_failure(const Failure& failure) const;
+  /// And of which sample (`described`: its file), and the command that shows that sample again.
+  void show_failure(const RunFailure& failure, const std::string& described) const;
+  /// "zephonc show FILE param=value --id ID --epoch N --at STEP", as a shell takes it.
+  std::string replay_command(const RunFailure& failure) const;
 
  private:
   std::optional<Program> compile_with(const std::map<std::string, std::string>& params);

@@ -915,17 +915,20 @@ void Runner::Engine::close_above_locked(SerialOp* op) {
 }
 
 void Runner::Engine::rejected(const Node& node, const RunFailure& failure, const std::string& policy) {
+  RunFailure dated = failure;
   {
     std::lock_guard lock(mutex_);
     ++errors_[{node.step, policy}];
+    dated.epoch = epoch_;
   }
-  if (options_.on_error) options_.on_error(failure, node, policy);
+  if (options_.on_error) options_.on_error(dated, node, policy);
 }
 
 void Runner::Engine::fail(RunFailure failure) {
   std::lock_guard lock(mutex_);
   if (stopping_) return;
   result_.failure = std::move(failure);
+  result_.failure->epoch = epoch_;
   result_.end = RunResult::End::Failed;
   stopping_ = true;
 }

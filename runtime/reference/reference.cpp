@@ -121,7 +121,7 @@ class ReferenceContext final : public StreamContext {
     return std::make_shared<ExprThunk>(run_.graph_, run_.constants_, expr, sample, epoch_);
   }
   void count_error(const RunFailure& failure, const std::string& policy) override {
-    run_.reject({failure, policy, id_, epoch_.epoch});
+    run_.reject({{failure.failure, failure.id, epoch_.epoch}, policy, id_});
   }
 
   static std::unique_ptr<SampleStream> open(ReferenceRun& run, NodeId id, EpochContext epoch);
@@ -181,11 +181,12 @@ std::optional<Sample> ReferenceRun::next_sample() {
     if (failure_) break;  // a rejected sample could not be written
     if (item.failure) {
       failure_ = std::move(item.failure);
+      failure_->epoch = epoch_;
     } else if (!item.sample) {
       stream_.reset();
       ++epoch_;
     } else if (item.sample->verdict) {
-      failure_ = RunFailure{*item.sample->verdict, item.sample->id};
+      failure_ = RunFailure{*item.sample->verdict, item.sample->id, epoch_};
     } else {
       return std::move(item.sample);
     }
@@ -214,7 +215,7 @@ std::optional<ReferenceRecord> ReferenceRun::deliver(const Sample& sample) {
       ZEPHON_CHECK(field, "no field `{}` to deliver", fields[i].name);
       const Value& value = field->force();
       if (value.any_failed()) {
-        failure_ = RunFailure{*value.failure(), member.id};
+        failure_ = RunFailure{*value.failure(), member.id, epoch_};
         return false;
       }
       values[i].push_back(&value);
@@ -240,7 +241,7 @@ void ReferenceRun::reject(const Rejected& rejected) {
     const std::string& file = graph_.node(rejected.node).attrs.text("file");
     const bool relative = !file.starts_with('/') && !options_.base_dir.empty();
     std::ofstream out(relative ? options_.base_dir + "/" + file : file, std::ios::app | std::ios::binary);
-    out << quarantine_line(*sources_, rejected.failure, rejected.epoch);
+    out << quarantine_line(*sources_, rejected.failure);
     out.flush();
     if (!out && !failure_)
       failure_ =

@@ -38,7 +38,6 @@ struct Rejected {
   RunFailure failure;
   std::string policy;
   NodeId node;  ///< the on_error
-  uint64_t epoch = 0;
 };
 
 class ReferenceRun {

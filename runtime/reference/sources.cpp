@@ -76,9 +76,9 @@ std::string json_text(std::string_view text) {
 
 }  // namespace
 
-std::string quarantine_line(const OpenSources& sources, const RunFailure& rejected, uint64_t epoch) {
+std::string quarantine_line(const OpenSources& sources, const RunFailure& rejected) {
   return fmt::format("{{\"id\": {}, \"sample\": {}, \"epoch\": {}, \"code\": {}, \"message\": {}}}\n",
-                     json_text(to_string(rejected.id)), json_text(sources.describe(rejected.id)), epoch,
+                     json_text(to_string(rejected.id)), json_text(sources.describe(rejected.id)), rejected.epoch,
                      json_text(rejected.failure.code), json_text(rejected.failure.message));
 }
 

@@ -45,6 +45,6 @@ class OpenSources {
 std::shared_ptr<const OpenSources> open_sources(const Graph& graph, const OpenContext& context, Failure& failure);
 
 /// One line of JSON for a rejected sample, with newline: id, sample, epoch, code, message.
-std::string quarantine_line(const OpenSources& sources, const RunFailure& rejected, uint64_t epoch);
+std::string quarantine_line(const OpenSources& sources, const RunFailure& rejected);
 
 }  // namespace zephon

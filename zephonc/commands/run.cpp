@@ -205,7 +205,7 @@ class Run {
     const std::string& name = node.attrs.text("file");
     std::string path = name.starts_with('/') ? name : session_.base_dir() + "/" + name;
     std::ofstream out(path, std::ios::app | std::ios::binary);
-    out << quarantine_line(*sources_, failure, 0);
+    out << quarantine_line(*sources_, failure);
     out.flush();
     if (!out && !quarantine_failure_)
       quarantine_failure_ = Failure{"R0501", "cannot write `" + path + "`", node.origin};
@@ -219,7 +219,7 @@ class Run {
         break;
       case End::Failed: {
         const RunFailure& failure = *result.failure;
-        session_.show_failure(failure.failure, &failure.id, sources_->describe(failure.id));
+        session_.show_failure(failure, sources_->describe(failure.id));
         code = failure.failure.code.starts_with('B') ? kExitBug : kExitRun;
         break;
       }

@@ -166,7 +166,7 @@ class Verifier {
     if (outcome.stopped) return show_problem({"R0506", "asked to end", {}});
     if (!outcome.problem.empty()) return guilty(how, optimized.trace, outcome);
     if (outcome.failure) {
-      session_.show_failure(outcome.failure->failure, &outcome.failure->id, sources_->describe(outcome.failure->id));
+      session_.show_failure(*outcome.failure, sources_->describe(outcome.failure->id));
     }
     std::string fields;
     for (const auto& [name, type] : outcome.fields)

@@ -1,0 +1,243 @@
+// zephonc stats FILE: what the values of a field are like: mean, deviation, range, histogram, classes; for people, and
+// as `let` constants for the program that normalises by them.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "ops/all_ops.h"
+#include "zephonc/commands.h"
+#include "zephonc/console.h"
+#include "zephonc/sinks/json_text.h"
+#include "zephonc/sinks/staged.h"
+#include "zephonc/statistics.h"
+#include "zephonc/steps.h"
+#include "zephonc/tool_run.h"
+
+namespace zephon {
+namespace {
+
+class Collector : public Sink {
+ public:
+  Collector(std::map<std::string, FieldStatistics>& fields, RunWatch& watch) : fields_(fields), watch_(watch) {}
+  bool deliver(const RunRecord& record) override {
+    watch_.delivered(static_cast<uint64_t>(record.members));
+    for (const RunRecord::Field& field : record.fields) {
+      FieldStatistics& statistics = fields_.try_emplace(*field.name, *field.type).first->second;
+      if (!record.batched) {
+        statistics.add(field.value);
+        continue;
+      }
+      TensorRef member = field.value;
+      --member.rank;
+      std::copy(field.value.shape + 1, field.value.shape + field.value.rank, member.shape);
+      for (int64_t m = 0; m < record.members; ++m) {
+        member.data = static_cast<uint8_t*>(field.value.data) + static_cast<size_t>(m) * member.byte_size();
+        statistics.add(member);
+      }
+    }
+    return true;
+  }
+
+ private:
+  std::map<std::string, FieldStatistics>& fields_;
+  RunWatch& watch_;
+};
+
+/// A number as a program takes it: the shortest that reads back.
+std::string literal(double x) { return fmt::format("{}", x == 0 ? 0.0 : x); }
+
+std::string literal(std::string_view text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\' || c == '{') out += '\\';
+    if (static_cast<unsigned char>(c) < 0x20) {
+      out += fmt::format("\\u{{{:x}}}", static_cast<unsigned>(c));
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+std::string list(const std::vector<std::string>& items) {
+  std::string out;
+  for (const std::string& item : items) out += (out.empty() ? "" : ", ") + item;
+  return items.size() == 1 ? out : "[" + out + "]";
+}
+
+class Stats {
+ public:
+  explicit Stats(Session& session) : session_(session), options_(session.options()) {}
+
+  int operator()() {
+    Graph graph = session_.graph();
+    if (!options_.at.empty()) {
+      std::string error;
+      std::optional<NodeId> node = find_step(session_, options_.at, error);
+      if (!node) {
+        say("zephonc: " + error);
+        return kExitUsage;
+      }
+      graph.set_output(*node);
+    }
+    if (auto code = narrow(graph)) return *code;
+    Failure failure;
+    auto sources = open_sources(graph, {session_.base_dir()}, failure);
+    if (sources == nullptr) {
+      session_.show_failure(failure);
+      return kExitRun;
+    }
+    RunOptions how;
+    how.take = options_.take;
+    ToolRun run(session_, options_.take.value_or(0));
+    Collector collector(fields_, run.watch());
+    RunResult result;
+    if (auto code = run(graph, how, collector, result)) return *code;
+    if (int code = run.end(result, *sources); code != kExitOk) return code;
+    for (const RunResult::Errors& errors : result.errors)
+      say(fmt::format("note: {} samples failed and are not counted ({})", errors.count, errors.policy));
+    samples_ = result.samples;
+    if (!options_.out.empty()) {
+      if (auto problem = write_file_atomically(options_.out, constants())) return show_problem(*problem);
+    }
+    return print(table());
+  }
+
+ private:
+  /// Delivers the fields that are asked for, and never the hidden ones.
+  std::optional<int> narrow(Graph& graph) const {
+    const StreamType type = graph.node(graph.output()).type;
+    std::vector<std::string> names, known;
+    for (const Field& field : type.fields) {
+      if (field.name.starts_with('$')) continue;
+      known.push_back(field.name);
+      if (options_.field.empty() || options_.field == field.name) names.push_back(field.name);
+    }
+    if (names.empty()) {
+      std::string hint = did_you_mean(options_.field, known);
+      say(fmt::format("zephonc: no field is called `{}` there{}", options_.field, hint.empty() ? "" : "; " + hint));
+      return kExitUsage;
+    }
+    if (names.size() == type.fields.size()) return std::nullopt;
+    Node select;
+    select.op = OpTable(all_ops()).find("select");
+    select.inputs = {graph.output()};
+    select.type = type;
+    std::erase_if(select.type.fields,
+                  [&](const Field& f) { return std::find(names.begin(), names.end(), f.name) == names.end(); });
+    select.attrs.set("fields", names);
+    select.step = graph.node(graph.output()).step;
+    graph.set_output(graph.add(std::move(select)));
+    return std::nullopt;
+  }
+
+  static void row(std::string& out, const std::string& name, const Moments& m) {
+    out += fmt::format("  {:<14} mean {:<12.6g} deviation {:<12.6g} min {:<12.6g} max {:.6g}\n", name,
+                       static_cast<double>(m.mean), m.deviation(), m.least, m.most);
+  }
+
+  static void bars(std::string& out, const std::vector<std::pair<std::string, uint64_t>>& rows) {
+    constexpr uint64_t kWidth = 40;
+    uint64_t most = 1;
+    size_t width = 0;
+    for (const auto& [name, count] : rows) {
+      most = std::max(most, count);
+      width = std::max(width, name.size());
+    }
+    for (const auto& [name, count] : rows) {
+      out += fmt::format("  {:>{}}  {:<12} {}\n", name, width, human_count(static_cast<double>(count)),
+                         std::string(static_cast<size_t>((count * kWidth + most - 1) / most), '#'));
+    }
+  }
+
+  std::string table() const {
+    std::string out;
+    for (const auto& [name, field] : fields_) {
+      out += fmt::format("{}{}: {}, {} samples\n", out.empty() ? "" : "\n", name, to_string(field.type()),
+                         human_count(static_cast<double>(field.samples())));
+      const Moments all = field.all();
+      const bool by_channel = field.axis() != FieldStatistics::Axis::None && field.channels().size() > 1;
+      if (all.count > 0) row(out, by_channel ? "all" : "", all);
+      for (size_t c = 0; by_channel && c < field.channels().size(); ++c)
+        row(out, fmt::format("{} axis, {}", field.axis() == FieldStatistics::Axis::Last ? "last" : "first", c),
+            field.channels()[c]);
+      if (field.odd() > 0) out += fmt::format("  {} NaN or infinite, not counted\n", field.odd());
+      std::vector<std::pair<std::string, uint64_t>> rows;
+      for (const auto& [value, count] : field.numbers()) rows.emplace_back(std::to_string(value), count);
+      for (const auto& [value, count] : field.texts()) {
+        std::string text;
+        append_json_string(text, value);
+        rows.emplace_back(text.size() > 60 ? text.substr(0, 57) + "..." : text, count);
+      }
+      constexpr size_t kShown = 40;
+      if (!rows.empty() && rows.size() <= kShown) {
+        out += fmt::format("  {} values\n", rows.size());
+        bars(out, rows);
+        continue;
+      }
+      if (field.too_many()) out += fmt::format("  more than {} values\n", FieldStatistics::kMostClasses);
+      if (rows.size() > kShown) out += fmt::format("  {} values\n", rows.size());
+      rows.clear();
+      for (const Histogram::Bin& bin : field.histogram().bins())
+        rows.emplace_back(fmt::format("{:.6g} .. {:.6g}", bin.begin, bin.end), bin.count);
+      bars(out, rows);
+    }
+    return out;
+  }
+
+  std::string constants() const {
+    std::string out =
+        fmt::format("# Statistics of {} samples of {}{}, by zephonc {}. Deviations divide by the count.\n", samples_,
+                    options_.file, options_.at.empty() ? "" : " after step " + options_.at, ZEPHON_VERSION);
+    for (const auto& [name, field] : fields_) {
+      auto let = [&](const char* what, const std::string& value) {
+        out += fmt::format("let {}_{} = {}\n", name, what, value);
+      };
+      std::vector<std::string> mean, deviation, least, most;
+      for (const Moments& m : field.channels()) {
+        if (m.count == 0) continue;
+        mean.push_back(literal(static_cast<double>(m.mean)));
+        deviation.push_back(literal(m.deviation()));
+        least.push_back(literal(m.least));
+        most.push_back(literal(m.most));
+      }
+      if (!mean.empty()) {
+        let("mean", list(mean));
+        let("std", list(deviation));
+        let("min", list(least));
+        let("max", list(most));
+      }
+      std::vector<std::string> values, counts;
+      for (const auto& [value, count] : field.numbers()) values.push_back(std::to_string(value));
+      for (const auto& [value, count] : field.texts()) {
+        if (!find_invalid_utf8(value)) values.push_back(literal(value));
+      }
+      for (const auto& [value, count] : field.numbers()) counts.push_back(std::to_string(count));
+      for (const auto& [value, count] : field.texts()) {
+        if (!find_invalid_utf8(value)) counts.push_back(std::to_string(count));
+      }
+      if (values.empty()) continue;
+      auto brackets = [](const std::string& text) { return text.starts_with('[') ? text : "[" + text + "]"; };
+      let("values", brackets(list(values)));
+      let("counts", brackets(list(counts)));
+    }
+    return out;
+  }
+
+  Session& session_;
+  const Options& options_;
+  std::map<std::string, FieldStatistics> fields_;
+  uint64_t samples_ = 0;
+};
+
+}  // namespace
+
+int command_stats(const Options& options) {
+  Session session(options);
+  if (auto code = session.load()) return *code;
+  return Stats(session)();
+}
+
+}  // namespace zephon
