@@ -1,6 +1,6 @@
 // The program as written: what ZPL and YAML both become. Values own their children and copy deeply; every node has the
 // place it came from. Nothing here is resolved: names are texts, numbers are literals as typed, `x.f(y)` is a call
-// whose first operand is `x`. A node of a later version of the language (import, T?, list<T>) has its place in the
+// whose first operand is `x`. A node of a later version of the language (import) has its place in the
 // syntax already and is refused by parse_zpl.cpp.
 #pragma once
 
@@ -58,9 +58,11 @@ struct Type {
     Enum,    // enum(`values`)
     Record,  // {`fields`}
     Batch,   // batch<`fields[0].type`>
+    List,    // list<`fields[0].type`>
   };
   Kind kind = Kind::Named;
   bool tensor = false;
+  bool optional = false;  // `?` behind it
   Span span;
   std::string name;
   std::vector<Expr> dims;

@@ -5,6 +5,7 @@
 #include "frontend/compiler.h"
 #include "frontend/parse_zpl.h"
 #include "graph/identity.h"
+#include "graph/leaf_path.h"
 
 namespace zephon {
 namespace {
@@ -65,7 +66,14 @@ const OpDef& Compiler::core(std::string_view name) const {
 }
 
 std::string Compiler::type_text(const Operand& x) const {
-  if (x.kind == Operand::Kind::Dynamic) return to_string(type_of(x));
+  if (x.kind == Operand::Kind::Dynamic)
+    return declared_text(type_of(x), x.missing.valid() ? static_cast<int>(program_.graph.expr(x.missing).type.rank()) : -1,
+                         x.lengths.size());
+  if (x.is_record()) {
+    std::string text;
+    for (const auto& [name, member] : x.members) text += (text.empty() ? "{" : ", ") + name + ": " + type_text(member);
+    return text + "}";
+  }
   if (x.is_static()) return std::string(kind_words(x.value));
   return "?";
 }
@@ -119,6 +127,23 @@ Operand Compiler::evaluate(const ast::Expr& e, Frame& frame) {
       return apply(core(e.text == "-" ? "neg" : "not"), {x}, {}, e, frame);
     }
     case Form::Member: {
+      // A member of a record.
+      if (std::optional<Operand> base = record(e.operands[0], frame)) {
+        if (base->is_poison()) return {};
+        std::vector<std::string> names;
+        for (auto& [name, member] : base->members) {
+          names.push_back(name);
+          if (name != e.text) continue;
+          member.span = e.span;
+          return member;
+        }
+        error(Kind::UnknownName, "the record has no field `{}`", e.text)
+            .primary(place(e.text_span, frame))
+            .secondary(frame.here.valid() ? Span{} : e.operands[0].span, "`{}`", type_text(*base))
+            .hint_text(did_you_mean(e.text, names))
+            .emit();
+        return {};
+      }
       // A property: a cast, or an operator of one argument.
       if (std::optional<Elem> elem = elem_from_name(e.text)) return cast(*elem, e, frame);
       const OpDef* op = find_operator(e.text, e, true);
@@ -426,36 +451,11 @@ Operand Compiler::call_function(FunctionEntry& function, const ast::Expr& e, Fra
       good = false;
     } else if (parameter->type) {
       Frame outside;
-      std::optional<Type> type = declared_type(*parameter->type, outside, symbols);
-      if (!type) {
-        good = false;
-      } else {
-        if (value.is_static()) {
-          std::optional<Operand> typed = materialize(value, type->elem, frame);
-          good = good && typed.has_value();
-          if (typed) value = *typed;
-        }
-        if (value.kind == Operand::Kind::Dynamic) {
-          const Type& found = type_of(value);
-          bool fits = found.elem == type->elem && found.rank() == type->rank();
-          for (size_t d = 0; fits && d < found.rank(); ++d) {
-            // A symbol of the function is bound by the first extent that it meets.
-            Dim wanted = type->shape[d];
-            if (!wanted.symbol.empty()) wanted = symbols.emplace("=" + wanted.symbol, found.shape[d]).first->second;
-            fits = !(wanted.is_static() && found.shape[d].is_static() && wanted != found.shape[d]);
-          }
-          if (!fits) {
-            error(found.elem == type->elem ? Kind::ShapeMismatch : Kind::WrongType,
-                  "`{}` of `{}` needs `{}`, found `{}`", parameter->name.text, f.name.text, to_string(*type),
-                  to_string(found))
-                .primary(place(e.operands[i].span, frame), "this is `{}`", to_string(found))
-                .secondary(parameter->type->span, "declared here")
-                .secondary(value.origin, "`{}` is assigned here", value.name)
-                .emit();
-            good = false;
-          }
-        }
-      }
+      std::vector<DeclaredLeaf> leaves;
+      good = declared_leaves(*parameter->type, "", outside, symbols, leaves) &&
+             fit(value, leaves, fmt::format("`{}` of `{}`", parameter->name.text, f.name.text), *parameter->type, symbols,
+                 frame) &&
+             good;
     }
     arguments.emplace(parameter->name.text, std::move(value));
   }
@@ -538,24 +538,112 @@ Operand Compiler::call_operator(const OpDef& op, const ast::Expr& e, Frame& fram
     }
   }
   if (!good) return {};
+  if (op.gives_record) return op.implicit_column.empty() ? row_of(op, args, e, frame) : table(op, attrs, e, frame);
   return apply(op, std::move(args), std::move(attrs), e, frame, key);
+}
+
+// A constant record of the columns of a table.
+Operand Compiler::table(const OpDef& op, const Attrs& attrs, const ast::Expr& e, Frame& frame) {
+  Operand result;
+  result.span = e.span;
+  for (const Field& column : attrs.get<Schema>("schema").columns) {
+    Attrs own = attrs;
+    own.set("column", column.name);
+    Operand value = apply(core(op.implicit_column), {}, std::move(own), e, frame);
+    if (value.kind != Operand::Kind::Dynamic) return {};
+    result.members.emplace(column.name == attrs.text("key") ? result.members.begin() : result.members.end(), column.name,
+                           std::move(value));
+  }
+  result.kind = Operand::Kind::Record;
+  return result;
+}
+
+// The row of a table, member by member.
+Operand Compiler::row_of(const OpDef& op, const std::vector<Operand>& args, const ast::Expr& e, Frame& frame) {
+  const Operand& table = args[0];
+  auto column = [&]() -> const Expr* {
+    if (!table.is_record() || table.members[0].second.kind != Operand::Kind::Dynamic) return nullptr;
+    const Expr& expr = program_.graph.expr(table.members[0].second.expr);
+    return is_data_constant(expr) && expr.attrs.has("key") ? &expr : nullptr;
+  };
+  const Expr* keys = column();
+  if (keys == nullptr) {
+    error(Kind::WrongType, "`{}` needs a table", op.name)
+        .primary(place(table.span, frame), "this is `{}`", type_text(table))
+        .hint("declare it: `let labels = table(\"labels.csv\", schema={{name: str, id: i64}}, key=name)`")
+        .emit();
+    return {};
+  }
+  const std::string path = keys->attrs.text("path");
+  Operand key = args[1];
+  if (key.kind == Operand::Kind::Dynamic && is_string(type_of(key).elem) && is_string(keys->type.elem))
+    key = add_cast(key, keys->type.elem, frame);
+  std::map<std::string, Operand> arguments = {{"keys", table.members[0].second}, {"key", key}};
+  arguments["table"].kind = Operand::Kind::Static;
+  arguments["table"].value = StaticValue::of(path);
+  auto body = [&](std::string_view text) {
+    auto it = expansions_.find(text.data());
+    if (it == expansions_.end()) {
+      FileId file = sources_.add(fmt::format("<{}>", op.name), std::string(text));
+      Result<ast::Expr> parsed = parse_expression({file, sources_.text(file), 0, {}}, diags_);
+      ZEPHON_CHECK(parsed.ok(), "the expansion of `{}` does not parse", op.name);
+      it = expansions_.emplace(text.data(), *std::move(parsed)).first;
+    }
+    Frame inner;
+    inner.arguments = &arguments;
+    inner.path = frame.path;
+    inner.constant = frame.constant;
+    inner.here = place(e.span, frame);
+    return evaluate(it->second, inner);
+  };
+  Operand result;
+  result.span = e.span;
+  Operand missing;
+  if (!op.expansion_whole.empty()) {
+    missing = body(op.expansion_whole);
+    if (missing.is_poison()) return {};
+  }
+  for (const auto& [name, column_values] : table.members) {
+    arguments["member"] = column_values;
+    Operand value = body(op.expansion);
+    if (value.is_poison()) return {};
+    value.missing = missing.expr;
+    value.name.clear();
+    result.members.emplace_back(name, std::move(value));
+  }
+  result.kind = Operand::Kind::Record;
+  return result;
 }
 
 // A composite operator is the body of a function over its parameters.
 Operand Compiler::expand(const OpDef& op, const std::vector<Operand>& args, const Attrs& attrs, const ast::Expr& e,
                          Frame& frame, const std::optional<uint64_t>& key) {
-  auto it = expansions_.find(&op);
+  std::string_view text = op.expansion;
+  for (const Operand& x : args)
+    if (x.missing.valid() && !type_of(x).is_scalar() && program_.graph.expr(x.missing).type.is_scalar() &&
+        !op.expansion_whole.empty())
+      text = op.expansion_whole;
+  auto it = expansions_.find(text.data());
   if (it == expansions_.end()) {
-    FileId file = sources_.add(fmt::format("<{}>", op.name), std::string(op.expansion));
+    FileId file = sources_.add(fmt::format("<{}>", op.name), std::string(text));
     Result<ast::Expr> body = parse_expression({file, sources_.text(file), 0, {}}, diags_);
     ZEPHON_CHECK(body.ok(), "the expansion of `{}` does not parse", op.name);
-    it = expansions_.emplace(&op, *std::move(body)).first;
+    it = expansions_.emplace(text.data(), *std::move(body)).first;
   }
   std::map<std::string, Operand> arguments;
   size_t next = 0;
   for (const Parameter& p : signature_of(op).parameters) {
     if (p.static_kind == StaticKind::None) {
-      if (next < args.size()) arguments.emplace(p.name, args[next++]);
+      if (next == args.size()) continue;
+      Operand x = args[next++];
+      if (p.pattern.maybe) {
+        Operand missing = x.missing.valid() ? dynamic(x.missing, x.span)
+                                            : constant(Value::scalar(Scalar::of_bool(false)), place(x.span, frame));
+        if (!type_of(missing).is_scalar()) missing.lengths = x.lengths;
+        arguments.emplace(p.name + "_missing", std::move(missing));
+        x.missing = {};
+      }
+      arguments.emplace(p.name, std::move(x));
     } else if (attrs.has(p.name)) {
       Operand value;
       value.kind = Operand::Kind::Static;
@@ -862,7 +950,7 @@ void Compiler::rename_symbols(Type& type, const std::vector<ExprId>& args, const
   std::vector<Dim*> fresh;
   for (std::vector<Dim>* dims : {&type.shape, &type.box})
     for (Dim& dim : *dims)
-      if (!dim.symbol.empty() && !known.contains(dim.symbol)) fresh.push_back(&dim);
+      if (!dim.symbol.empty() && !is_varying(dim) && !known.contains(dim.symbol)) fresh.push_back(&dim);
   if (fresh.empty()) return;
   std::string key = fmt::format("{}#{}", expr.op->name, expr.draw_id);
   for (ExprId arg : args) key += fmt::format(",{}", arg.index);
@@ -891,7 +979,8 @@ Operand Compiler::apply(const OpDef& op, std::vector<Operand> args, Attrs attrs,
         .emit();
     return {};
   }
-  if (!meet(op, args, e, frame)) return {};
+  std::vector<ExprId> lengths;
+  if (!admit(op, args, attrs, e, frame, lengths) || !meet(op, args, e, frame)) return {};
   Expr expr;
   expr.op = &op;
   std::vector<Type> types;
@@ -919,7 +1008,96 @@ Operand Compiler::apply(const OpDef& op, std::vector<Operand> args, Attrs attrs,
   expr.type = *std::move(type);
   rename_symbols(expr.type, expr.args, expr);
   expr.origin.push_back(place(e.span, frame));
-  return dynamic(program_.graph.add(std::move(expr)), e.span);
+  Operand result = dynamic(program_.graph.add(std::move(expr)), e.span);
+  result.lengths = std::move(lengths);
+  return result;
+}
+
+// What only a few operators may see of their arguments: values that may be missing, records, lists of lists. Pointwise
+// operators keep the lists as they are.
+bool Compiler::admit(const OpDef& op, std::vector<Operand>& args, const Attrs& attrs, const ast::Expr& e, Frame& frame,
+                     std::vector<ExprId>& lengths) {
+  std::vector<const Parameter*> parameters = parameters_of_arguments(op, args.size());
+  std::string_view called = e.kind == ast::Expr::Kind::Binary || e.kind == ast::Expr::Kind::Unary
+                                ? std::string_view(e.text)
+                                : op.surface.empty() ? op.name : op.surface;
+  auto show = [&](const Operand& x) {
+    return x.name.empty() || !x.is_record() ? (sources_.text(x.span).size() <= 20 && !frame.here.valid() ? std::string(sources_.text(x.span)) : "x")
+                                            : x.name;
+  };
+  const Operand* lists = nullptr;
+  for (size_t i = 0; i < args.size(); ++i) {
+    Operand& x = args[i];
+    if (x.is_record()) {
+      error(Kind::WrongType, "`{}` takes values, not a record", called)
+          .primary(place(x.span, frame), "this is `{}`", type_text(x))
+          .hint("name one of its fields: `{}.{}`", show(x), x.members[0].first)
+          .emit();
+      return false;
+    }
+    const bool maybe = i < parameters.size() && parameters[i]->pattern.maybe;
+    if (x.missing.valid() && !maybe) {
+      Elem elem = type_of(x).elem;
+      error(Kind::WrongType, "`{}` needs a value, and `{}` may be missing", called, type_text(x))
+          .primary(place(x.span, frame), "this is `{}`", type_text(x))
+          .secondary(frame.here.valid() ? Span{} : x.origin, "`{}` becomes `{}` here", x.name, type_text(x))
+          .hint("say what stands for it: `default({}, {})`", show(x),
+                !type_of(x).is_scalar() && program_.graph.expr(x.missing).type.is_scalar() ? "[]" : is_string(elem) ? "\"\"" : elem == Elem::Bool ? "false" : "0")
+          .emit();
+      return false;
+    }
+    if (x.lengths.empty()) continue;
+    if (op.shape_only && i == 0) {
+      x.expr = x.lengths[0];
+      x.lengths.clear();
+      continue;
+    }
+    const bool flat = (op.cls == OpClass::Reduce && !attrs.has("axes")) || !op.expansion.empty();
+    if (flat) continue;
+    bool fits = op.cls == OpClass::Pointwise;
+    if (fits && lists != nullptr && lists->lengths != x.lengths) fits = false;
+    if (!fits) {
+      error(Kind::WrongType, "`{}` cannot take a list of lists{}", called,
+            op.cls == OpClass::Pointwise ? " with another one, whose lengths differ" : "")
+          .primary(place(x.span, frame), "this is `{}`", type_text(x))
+          .hint("take one of the lists: `{}[0]`", show(x))
+          .emit();
+      return false;
+    }
+    lists = &x;
+  }
+  if (lists == nullptr) return true;
+  for (const Operand& x : args)
+    if (x.kind == Operand::Kind::Dynamic && x.lengths.empty() && !type_of(x).is_scalar()) {
+      error(Kind::ShapeMismatch, "`{}` cannot take a list of lists with a tensor", called)
+          .primary(place(x.span, frame), "this is `{}`", type_text(x))
+          .secondary(frame.here.valid() ? Span{} : lists->span, "this is `{}`", type_text(*lists))
+          .emit();
+      return false;
+    }
+  lengths = lists->lengths;
+  return true;
+}
+
+std::optional<Operand> Compiler::record(const ast::Expr& e, Frame& frame) {
+  using Form = ast::Expr::Kind;
+  if (e.kind == Form::Name) {
+    std::optional<Operand> found = find_name(e.text, e.span, frame);
+    return found && found->is_record() ? found : std::nullopt;
+  }
+  if (e.kind == Form::Call && functions_.contains(e.text)) return std::nullopt;
+  if (e.kind == Form::Call) {
+    const OpDef* op = find_operator(e.text, e, true);
+    if (op == nullptr || !op->gives_record) return std::nullopt;
+    return evaluate(e, frame);
+  }
+  if (e.kind != Form::Member && e.kind != Form::Index) return std::nullopt;
+  std::optional<Operand> base = record(e.operands[0], frame);
+  if (!base || base->is_poison()) return base;
+  if (e.kind == Form::Index) return index_of(*base, e, frame);
+  for (auto& [name, member] : base->members)
+    if (name == e.text && member.is_record()) return member;
+  return std::nullopt;
 }
 
 Operand Compiler::binary(const ast::Expr& e, Frame& frame) {
@@ -964,7 +1142,22 @@ Operand Compiler::binary(const ast::Expr& e, Frame& frame) {
 
 Operand Compiler::index(const ast::Expr& e, Frame& frame) {
   Operand x = evaluate(e.operands[0], frame);
-  if (x.is_poison()) return x;
+  return x.is_poison() ? x : index_of(std::move(x), e, frame);
+}
+
+Operand Compiler::index_of(Operand x, const ast::Expr& e, Frame& frame) {
+  if (x.is_record()) {
+    // A list of records is a record of lists; the subscripts are the same expressions each time.
+    const Frame before = frame;
+    for (auto& [name, member] : x.members) {
+      frame = before;
+      member = index_of(member, e, frame);
+      if (member.is_poison()) return {};
+    }
+    x.span = e.span;
+    return x;
+  }
+  if (!x.lengths.empty()) return index_lists(x, e, frame);
   if (x.is_static()) {
     std::optional<Operand> typed = materialize(x, elem_alone(x.value), frame);
     if (!typed) return {};
@@ -1030,6 +1223,210 @@ Operand Compiler::index(const ast::Expr& e, Frame& frame) {
   return apply(core("index"), std::move(args), std::move(attrs), e, frame);
 }
 
+// x[i] and x[a:b] of a list of lists, the other subscripts on what that gives.
+Operand Compiler::index_lists(const Operand& x, const ast::Expr& e, Frame& frame) {
+  const ast::Expr& first = e.operands[1];
+  const bool slices = first.kind == ast::Expr::Kind::Slice;
+  std::vector<Operand> at;
+  Attrs attrs;
+  if (slices) {
+    int64_t bounds[] = {0, std::numeric_limits<int64_t>::max(), 1};
+    for (size_t k = 0; k < 3; ++k) {
+      if (first.operands[k].kind == ast::Expr::Kind::Absent) continue;
+      Operand bound = evaluate(first.operands[k], frame);
+      if (bound.is_poison()) return {};
+      std::optional<int64_t> n = bound.is_static() && bound.value.is_number() ? bound.value.number.to_int64() : std::nullopt;
+      if (!n || (k == 2 && *n != 1)) {
+        error(k == 2 ? Kind::Refused : Kind::NotConstant, "{}",
+              k == 2 ? "a slice of a list of lists has step 1" : "a bound of a slice is a whole number known before the run")
+            .primary(place(bound.span, frame))
+            .emit();
+        return {};
+      }
+      bounds[k] = *n;
+    }
+    attrs.set("begin", bounds[0]);
+    attrs.set("end", bounds[1]);
+  } else {
+    at.push_back(evaluate(first, frame));
+    if (at[0].is_poison()) return {};
+    if (at[0].kind == Operand::Kind::Dynamic && is_integer(type_of(at[0]).elem)) at[0] = add_cast(at[0], Elem::I64, frame);
+  }
+  const OpDef& op = core(slices ? "lists_between" : "list_at");
+  // What one list of the outermost level holds, counted in lists (or elements) of each level below.
+  auto part = [&](ExprId of, ExprId lengths) {
+    std::vector<Operand> args = {dynamic(of, x.span), dynamic(lengths, x.span)};
+    args.insert(args.end(), at.begin(), at.end());
+    return apply(op, std::move(args), attrs, e, frame);
+  };
+  Operand result = x;
+  result.lengths.clear();
+  if (slices) {
+    ast::Expr written = e;
+    Attrs own;
+    own.set("begin", std::vector<int64_t>{attrs.integer("begin")});
+    own.set("end", std::vector<int64_t>{attrs.integer("end")});
+    own.set("step", std::vector<int64_t>{1});
+    Operand outer = apply(core("slice"), {dynamic(x.lengths[0], x.span)}, std::move(own), written, frame);
+    if (outer.is_poison()) return {};
+    result.lengths.push_back(outer.expr);
+  }
+  ExprId counts = x.lengths[0];
+  for (size_t level = 1; level < x.lengths.size(); ++level) {
+    Operand lengths = part(x.lengths[level], counts);
+    if (lengths.is_poison()) return {};
+    result.lengths.push_back(lengths.expr);
+    Operand sums = apply(core("list_sums"), {dynamic(x.lengths[level], x.span), dynamic(counts, x.span)}, {}, e, frame);
+    if (sums.is_poison()) return {};
+    counts = sums.expr;
+  }
+  Operand values = part(x.expr, counts);
+  if (values.is_poison()) return {};
+  result.expr = values.expr;
+  if (x.missing.valid() && !program_.graph.expr(x.missing).type.is_scalar()) {
+    Operand missing = part(x.missing, counts);
+    if (missing.is_poison()) return {};
+    result.missing = missing.expr;
+  } else if (x.missing.valid()) {
+    Operand whole = x;  // lists that may be missing as a whole are refused like any value
+    whole.lengths.clear();
+    std::vector<Operand> args = {whole};
+    std::vector<ExprId> none;
+    admit(op, args, {}, e, frame, none);
+    return {};
+  }
+  result.name.clear();
+  result.span = e.span;
+  if (e.operands.size() == 2) return result;
+  ast::Expr rest = e;
+  rest.operands.erase(rest.operands.begin() + 1);
+  if (!slices) return index_of(result, rest, frame);
+  error(Kind::ShapeMismatch, "behind a slice of a list of lists nothing can be indexed").primary(place(e.text_span, frame)).emit();
+  return {};
+}
+
+bool Compiler::declared_leaves(const ast::Type& type, const std::string& path, Frame& frame,
+                               std::map<std::string, Dim>& symbols, std::vector<DeclaredLeaf>& leaves) {
+  // Below `path` stands what is written in `type`.
+  std::string here = path;
+  const ast::Type* inner = &type;
+  for (;;) {
+    if (inner->optional) here += "?";
+    if (inner->kind != ast::Type::Kind::List) break;
+    here += "[]";
+    inner = &inner->fields[0].type;
+  }
+  if (inner->kind == ast::Type::Kind::Record) {
+    if (inner->fields.empty()) {
+      error(Kind::WrongType, "a record has at least one field").primary(place(inner->span, frame)).emit();
+      return false;
+    }
+    for (size_t i = 0; i < inner->fields.size(); ++i) {
+      const ast::SchemaField& field = inner->fields[i];
+      for (size_t k = 0; k < i; ++k)
+        if (inner->fields[k].name.text == field.name.text) {
+          error(Kind::DuplicateName, "`{}` is declared twice", field.name.text).primary(place(field.name.span, frame)).emit();
+          return false;
+        }
+      if (!declared_leaves(field.type, here.empty() ? field.name.text : here + "." + field.name.text, frame, symbols, leaves))
+        return false;
+    }
+    return true;
+  }
+  ast::Type plain = *inner;
+  plain.optional = false;
+  std::optional<Type> element = declared_type(plain, frame, symbols);
+  if (!element) return false;
+  DeclaredLeaf leaf;
+  leaf.path = here;
+  leaf.element = leaf.type = *element;
+  const LeafPath steps = LeafPath::parse(here);
+  const int lists = steps.lists();
+  if (lists > 0) leaf.type.shape.insert(leaf.type.shape.begin(), varying_dim());
+  leaf.levels = lists > 1 ? static_cast<size_t>(lists - 1) : 0;
+  if (leaf.type.rank() > kMaxRank - 1) {
+    error(Kind::ShapeMismatch, "the type has more than {} dimensions", kMaxRank - 1).primary(place(inner->span, frame)).emit();
+    return false;
+  }
+  const int depth = steps.missing_depth();
+  if (depth >= 0) {
+    std::set<int> depths;
+    for (int at = 0, i = 0; i < static_cast<int>(steps.steps.size()); ++i) {
+      at += steps.steps[static_cast<size_t>(i)].key.empty();
+      if (steps.steps[static_cast<size_t>(i)].optional) depths.insert(at);
+    }
+    std::string_view wrong = depths.size() > 1 ? "a list that may be missing cannot hold values that may be missing too"
+                             : depth > 0 && depth < lists
+                                 ? "of a list of lists the whole or the innermost values may be missing, not the lists between"
+                             : depth == 0 && lists > 1 ? "a list of lists cannot be missing: an empty one can stand for it"
+                             : depth > 0 && !element->is_scalar() ? "in a list only scalars may be missing"
+                                                                  : std::string_view();
+    if (!wrong.empty()) {
+      error(Kind::WrongType, "{}", wrong).primary(place(type.span, frame)).emit();
+      return false;
+    }
+    leaf.missing_rank = depth > 0 ? 1 : 0;
+  }
+  leaves.push_back(std::move(leaf));
+  return true;
+}
+
+bool Compiler::fit(Operand& value, const std::vector<DeclaredLeaf>& leaves, const std::string& what,
+                   const ast::Type& declared, std::map<std::string, Dim>& symbols, Frame& frame) {
+  if (value.is_static()) {
+    if (leaves.size() != 1 || leaves[0].path.find_first_not_of("[]?") != std::string::npos) {
+      error(Kind::WrongType, "{} needs a record, found {}", what, kind_words(value.value)).primary(place(value.span, frame)).emit();
+      return false;
+    }
+    std::optional<Operand> typed = materialize(value, leaves[0].element.elem, frame);
+    if (!typed) return false;
+    value = *typed;
+  }
+  auto refuse = [&](const Operand& found, const DeclaredLeaf& leaf, Kind kind) {
+    std::string wanted = declared_text(leaf.type, leaf.missing_rank, leaf.levels);
+    std::string name = LeafPath::parse(leaf.path).field();
+    bool missing = found.kind == Operand::Kind::Dynamic && found.missing.valid() && leaf.missing_rank < 0;
+    error(kind, "{} needs {}`{}`, found `{}`", what, name.empty() ? "" : fmt::format("`{}` as ", name), wanted, type_text(found))
+        .primary(place(value.span, frame), "this is `{}`", type_text(value))
+        .secondary(declared.span, "declared here")
+        .secondary(value.origin, "`{}` is assigned here", value.name)
+        .hint_text(missing ? "`default(x, ...)` says what stands for a missing value" : "")
+        .emit();
+    return false;
+  };
+  for (const DeclaredLeaf& leaf : leaves) {
+    Operand* at = &value;
+    std::string name = LeafPath::parse(leaf.path).field();
+    for (std::string_view rest = name; !rest.empty();) {
+      std::string_view key = rest.substr(0, rest.find('.'));
+      rest.remove_prefix(std::min(rest.size(), key.size() + 1));
+      Operand* next = nullptr;
+      for (auto& [member_name, member] : at->members)
+        if (member_name == key) next = &member;
+      if (next == nullptr) return refuse(*at, leaf, Kind::WrongType);
+      at = next;
+    }
+    if (at->kind != Operand::Kind::Dynamic) return refuse(*at, leaf, Kind::WrongType);
+    const Type& found = type_of(*at);
+    bool same_kind = found.elem == leaf.type.elem && at->lengths.size() == leaf.levels;
+    bool fits = same_kind && found.rank() == leaf.type.rank();
+    for (size_t d = 0; fits && d < found.rank(); ++d) {
+      // A symbol of the function is bound by the first extent that it meets.
+      Dim wanted = leaf.type.shape[d];
+      if (is_varying(wanted)) continue;
+      if (!wanted.symbol.empty()) wanted = symbols.emplace("=" + wanted.symbol, found.shape[d]).first->second;
+      fits = !(wanted.is_static() && found.shape[d].is_static() && wanted != found.shape[d]);
+    }
+    int missing_rank = at->missing.valid() ? static_cast<int>(program_.graph.expr(at->missing).type.rank()) : -1;
+    if (fits && missing_rank < 0 && leaf.missing_rank == 0)
+      at->missing = constant(Value::scalar(Scalar::of_bool(false)), place(value.span, frame)).expr;
+    else if (fits && missing_rank != leaf.missing_rank)
+      return refuse(*at, leaf, Kind::WrongType);
+    if (!fits) return refuse(*at, leaf, same_kind ? Kind::ShapeMismatch : Kind::WrongType);
+  }
+  return true;
+}
+
 // A type as written, for arguments of functions, schemas and contracts. Names that are no static value are symbols.
 std::optional<Type> Compiler::declared_type(const ast::Type& type, Frame& frame, std::map<std::string, Dim>& symbols) {
   auto wrong = [&](std::string_view what) -> std::optional<Type> {
@@ -1043,7 +1440,7 @@ std::optional<Type> Compiler::declared_type(const ast::Type& type, Frame& frame,
         .emit();
     return std::nullopt;
   };
-  if (type.kind != ast::Type::Kind::Named) return wrong("an element type or a tensor is needed here");
+  if (type.kind != ast::Type::Kind::Named || type.optional) return wrong("an element type or a tensor is needed here");
   std::optional<Elem> elem = elem_from_name(type.name);
   if (!elem) return wrong(fmt::format("no type is called `{}`", type.name));
   Type result = Type::scalar(*elem);

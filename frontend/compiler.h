@@ -52,18 +52,32 @@ struct IntegerLimits {
 };
 IntegerLimits limits_of(Elem elem);
 
-// What an expression is: nothing (an error was reported), a static value, or an expression of the graph.
+// What an expression is: nothing (an error was reported), a static value, an expression of the graph, or a record of
+// such. A value that may be missing, and a list of lists, are expressions with companions (graph/leaf_path.h).
 struct Operand {
-  enum class Kind : uint8_t { Poison, Static, Dynamic };
+  enum class Kind : uint8_t { Poison, Static, Dynamic, Record };
   Kind kind = Kind::Poison;
   StaticValue value;
   ExprId expr;
+  ExprId missing;               // valid: bool, of the whole value or of each element
+  std::vector<ExprId> lengths;  // of a list of lists: i64[n], the outermost lists first
+  std::vector<std::pair<std::string, Operand>> members;
   Span span;         // what is written
   Span origin;       // of a field: where it got its type
   std::string name;  // of a field
 
   bool is_static() const { return kind == Kind::Static; }
   bool is_poison() const { return kind == Kind::Poison; }
+  bool is_record() const { return kind == Kind::Record; }
+};
+
+// A leaf of a declared type: a field with its companions.
+struct DeclaredLeaf {
+  std::string path;  // graph/leaf_path.h; relative to what is declared
+  Type type;         // of the value: lists as one first dimension that varies
+  Type element;      // without lists
+  int missing_rank = -1;
+  size_t levels = 0;  // lists around the first dimension
 };
 
 // The scope in which an expression stands.
@@ -112,6 +126,8 @@ class Compiler {
   Operand let(LetEntry& entry);
   // A field, argument, parameter or constant; nullopt without a message where there is none.
   std::optional<Operand> find_name(const std::string& name, const Span& span, Frame& frame);
+  // A field with its companions, or the record of the fields whose names begin with `path.`.
+  std::optional<Operand> find_field(const std::string& path, const Span& span, const Frame& frame);
   std::vector<std::string> visible_names(const Frame& frame) const;
 
   // ---- fold.cpp
@@ -130,9 +146,19 @@ class Compiler {
   Operand call_operator(const OpDef& op, const ast::Expr& e, Frame& frame);
   Operand expand(const OpDef& op, const std::vector<Operand>& args, const Attrs& attrs, const ast::Expr& e,
                  Frame& frame, const std::optional<uint64_t>& key);
+  Operand table(const OpDef& op, const Attrs& attrs, const ast::Expr& e, Frame& frame);
+  Operand row_of(const OpDef& op, const std::vector<Operand>& args, const ast::Expr& e, Frame& frame);
   Operand cast(Elem to, const ast::Expr& e, Frame& frame);
   Operand binary(const ast::Expr& e, Frame& frame);
   Operand index(const ast::Expr& e, Frame& frame);
+  Operand index_of(Operand x, const ast::Expr& e, Frame& frame);
+  Operand index_lists(const Operand& x, const ast::Expr& e, Frame& frame);
+  // The record that `e` is, if it is one (poison after an error); nullopt, and nothing was evaluated, where it is not.
+  std::optional<Operand> record(const ast::Expr& e, Frame& frame);
+  // False after an error: an argument may be missing, is a record, or is a list of lists that the operator cannot take.
+  bool admit(const OpDef& op, std::vector<Operand>& args, const Attrs& attrs, const ast::Expr& e, Frame& frame,
+             std::vector<ExprId>& lengths);
+  Operand constant(Value value, const Span& span) { return dynamic(add_constant(program_.graph, ops_, std::move(value), span), span); }
   Operand list(const ast::Expr& e, Frame& frame);
   // Types and adds `op` of arguments that stand in the order of its dynamic parameters.
   Operand apply(const OpDef& op, std::vector<Operand> args, Attrs attrs, const ast::Expr& e, Frame& frame,
@@ -159,6 +185,12 @@ class Compiler {
   std::string type_text(const Operand& x) const;
   Span place(const Span& span, const Frame& frame) const { return frame.here.valid() ? frame.here : span; }
   std::optional<Type> declared_type(const ast::Type& type, Frame& frame, std::map<std::string, Dim>& symbols);
+  // Any declared type as its leaves, appended to `leaves`; false after an error.
+  bool declared_leaves(const ast::Type& type, const std::string& path, Frame& frame, std::map<std::string, Dim>& symbols,
+                       std::vector<DeclaredLeaf>& leaves);
+  // Fits a value to a declared type of several leaves or with companions; false after an error.
+  bool fit(Operand& value, const std::vector<DeclaredLeaf>& leaves, const std::string& what, const ast::Type& declared,
+           std::map<std::string, Dim>& symbols, Frame& frame);
   void rename_symbols(Type& type, const std::vector<ExprId>& args, const Expr& expr);
 
   // ---- lower.cpp
@@ -184,9 +216,11 @@ class Compiler {
   void add_implicit(Flow& flow, const OpDef& op, const Span& span);
   void lower_step(const ast::Step& step, Flow& flow);
   void lower_assign(const ast::Step& step, Flow& flow);
+  void assign_fields(const std::string& field, const Operand& value, const Span& span, const Span& expr_span, Flow& flow);
   void lower_filter(const ast::Step& step, Flow& flow);
   void lower_fields(const ast::Step& step, Flow& flow);
   void lower_call(const ast::Step& step, Flow& flow);
+  std::optional<Operand> argument(const OpDef& op, const Parameter& parameter, const ast::Expr& e, Frame& frame);
   void lower_if(const ast::Step& step, Flow& flow);
   // Infers the type, adds the node and makes it the end of the flow. False where the operator refuses.
   bool add_node(Node node, Flow& flow, const Span& span, const Span& name_span);
@@ -224,7 +258,7 @@ class Compiler {
   std::map<std::string, LetEntry> lets_;
   std::map<std::string, FunctionEntry> functions_;
   std::map<std::string, StreamEntry> streams_;
-  std::map<const OpDef*, ast::Expr> expansions_;
+  std::map<const char*, ast::Expr> expansions_;  // by the text's place
   std::map<std::string, Type> renamed_;  // results whose symbols were renamed, by operator and arguments
   std::map<std::string, int> symbol_counts_;
   std::set<int32_t> chosen_filters_;  // steps whose predicate reads parameters or constants: another run may differ

@@ -189,9 +189,9 @@ std::optional<Schema> Compiler::schema(const ast::Expr& e, Frame& frame) {
         return std::nullopt;
       }
     std::map<std::string, Dim> symbols;
-    std::optional<Type> type = declared_type(field.type, frame, symbols);
-    if (!type) return std::nullopt;
-    schema.columns.push_back({field.name.text, *std::move(type)});
+    std::vector<DeclaredLeaf> leaves;
+    if (!declared_leaves(field.type, field.name.text, frame, symbols, leaves)) return std::nullopt;
+    for (DeclaredLeaf& leaf : leaves) schema.columns.push_back({std::move(leaf.path), std::move(leaf.element)});
   }
   return schema;
 }
@@ -204,6 +204,7 @@ std::optional<Attr> Compiler::static_attr(const OpDef& op, const Parameter& para
     return Attr(e.text);
   if (parameter.static_kind == StaticKind::Elem && e.kind == ast::Expr::Kind::Name)
     if (std::optional<Elem> elem = elem_from_name(e.text)) return Attr(*elem);
+  if (parameter.static_kind == StaticKind::Column && e.kind == ast::Expr::Kind::Name) return Attr(e.text);
   if (parameter.static_kind == StaticKind::Schema && e.kind == ast::Expr::Kind::Schema) {
     std::optional<Schema> columns = schema(e, frame);
     if (!columns) return std::nullopt;
@@ -268,6 +269,7 @@ std::optional<Attr> Compiler::to_attr(const OpDef& op, const Parameter& paramete
       if (value.kind != StaticValue::Kind::Bool) return needs("`true` or `false`");
       return Attr(value.flag);
     case StaticKind::String:
+    case StaticKind::Column:
       if (!value.is_string()) return needs("a string");
       return Attr(value.text);
     case StaticKind::Ints: {

@@ -4,6 +4,7 @@
 #include "frontend/compiler.h"
 #include "frontend/parse_zpl.h"
 #include "graph/identity.h"
+#include "graph/leaf_path.h"
 
 namespace zephon {
 
@@ -193,35 +194,61 @@ void Compiler::add_implicit(Flow& flow, const OpDef& op, const Span& span) {
   }
   if (!op.implicit_column.empty()) {
     const OpDef& column_op = core(op.implicit_column);
-    const auto columns = source.attrs.get<Schema>("columns").columns;
-    for (size_t i = 0; i < columns.size(); ++i) {
+    std::vector<Field> columns;
+    for (const auto& [name, value] : source.attrs)
+      if (const auto* schema = std::get_if<Schema>(&value)) columns = schema->columns;
+    std::vector<std::string> keys;
+    for (const Field& column : columns) keys.push_back(column.name);
+    Frame frame = frame_of(flow, "$row", 0);
+    frame.here = span;
+    std::optional<Operand> row = find_name("$row", span, frame);
+    ZEPHON_CHECK(row && row->kind == Operand::Kind::Dynamic, "`{}` has no `$row`", op.name);
+    ast::Expr written;
+    written.kind = ast::Expr::Kind::Call;
+    written.span = written.text_span = span;
+    // The static parameters of `of` that the source or the column says.
+    auto shared = [&](const OpDef& of, const std::map<std::string, Attr>& own) {
       Attrs attrs;
-      for (const Parameter& p : signature_of(column_op).parameters) {
+      for (const Parameter& p : signature_of(of).parameters) {
         if (p.static_kind == StaticKind::None) continue;
-        if (p.name == "index")
-          attrs.set(p.name, static_cast<int64_t>(i));
-        else if (p.name == "name")
-          attrs.set(p.name, columns[i].name);
-        else if (p.name == "type")
-          attrs.set(p.name, columns[i].type.elem);
-        else if (p.name == "count")
-          attrs.set(p.name, static_cast<int64_t>(columns.size()));
-        else if (source.attrs.has(p.name)) {
+        if (auto it = own.find(p.name); it != own.end()) {
+          attrs.set(p.name, it->second);
+        } else if (source.attrs.has(p.name)) {
           for (const auto& [name, value] : source.attrs)
             if (name == p.name) attrs.set(p.name, value);
         } else if (p.default_value) {
           attrs.set(p.name, *p.default_value);
         }
       }
-      Frame frame = frame_of(flow, columns[i].name, 0);
-      frame.here = span;
-      std::optional<Operand> row = find_name("$row", span, frame);
-      ZEPHON_CHECK(row && row->kind == Operand::Kind::Dynamic, "`{}` has no `$row`", op.name);
-      ast::Expr written;
-      written.kind = ast::Expr::Kind::Call;
-      written.span = written.text_span = span;
-      Operand value = apply(column_op, {*row}, std::move(attrs), written, frame);
-      if (value.kind == Operand::Kind::Dynamic) add(columns[i].name, value);
+      return attrs;
+    };
+    if (!op.implicit_columns.empty()) {
+      const OpDef& split = core(op.implicit_columns);
+      Operand value = apply(split, {*row}, shared(split, {{"keys", keys}}), written, frame);
+      if (value.kind != Operand::Kind::Dynamic) return;
+      add("$columns", value);
+      row = dynamic(add_field(program_.graph, ops_, "$columns", type_of(value), span), span);
+    }
+    for (size_t i = 0; i < columns.size(); ++i) {
+      const LeafPath path = LeafPath::parse(columns[i].name);
+      std::vector<int64_t> shape;
+      for (const Dim& dim : columns[i].type.shape) shape.push_back(dim.extent);
+      auto part = [&](std::string name, std::string_view what, int64_t level) {
+        std::map<std::string, Attr> own = {{"index", static_cast<int64_t>(i)},
+                                           {"name", columns[i].name},
+                                           {"type", columns[i].type.elem},
+                                           {"shape", shape},
+                                           {"count", static_cast<int64_t>(columns.size())},
+                                           {"part", std::string(what)},
+                                           {"level", level}};
+        Operand value = apply(column_op, {*row}, shared(column_op, own), written, frame);
+        if (value.kind == Operand::Kind::Dynamic) add(name, value);
+      };
+      const std::string field = path.field();
+      part(field, "value", 0);
+      if (path.missing_depth() >= 0) part(missing_field(field), "missing", 0);
+      for (int level = 1; level < path.lists(); ++level)
+        part(lengths_field(field, static_cast<size_t>(level)), "lengths", level);
     }
   }
   if (node.assigns.empty()) return;
@@ -394,29 +421,87 @@ void Compiler::lower_assign(const ast::Step& step, Flow& flow) {
       value = materialize(value, elem, frame).value_or(Operand{});
     }
   }
-  Node node;
-  node.op = &core("assign");
-  node.inputs = {flow.node};
-  node.type = type_of(flow);
-  Type type = Type::poisoned();
-  if (value.kind == Operand::Kind::Dynamic) {
-    type = type_of(value);
-    node.assigns.push_back({field, value.expr});
-  } else {
-    flow.broken = true;
+  assign_fields(field, value, step.span, step.expr.span, flow);
+}
+
+// A value, its companions, or the leaves of a record; what stood under the name before is gone.
+void Compiler::assign_fields(const std::string& field, const Operand& value, const Span& span, const Span& expr_span,
+                             Flow& flow) {
+  std::vector<Assign> assigns;
+  auto flatten = [&](const auto& self, const std::string& name, const Operand& x) -> void {
+    for (const auto& [member_name, member] : x.members) self(self, name + "." + member_name, member);
+    if (x.kind != Operand::Kind::Dynamic) return;
+    assigns.push_back({name, x.expr});
+    if (x.missing.valid()) assigns.push_back({missing_field(name), x.missing});
+    for (size_t i = 0; i < x.lengths.size(); ++i) assigns.push_back({lengths_field(name, i + 1), x.lengths[i]});
+  };
+  flatten(flatten, field, value);
+  Graph& graph = program_.graph;
+  auto new_node = [&](std::string_view op) {
+    Node node;
+    node.op = &core(op);
+    node.inputs = {flow.node};
+    node.type = type_of(flow);
+    node.stream = flow.stream;
+    node.step = next_step_;
+    node.origin = span;
+    return node;
+  };
+  auto add = [&](Node node) { flow.node = graph.add(std::move(node)); };
+  auto set_type = [](StreamType& stream, const std::string& name, const Type& type) {
+    auto old = std::find_if(stream.fields.begin(), stream.fields.end(), [&](const Field& f) { return f.name == name; });
+    if (old != stream.fields.end())
+      old->type = type;
+    else
+      stream.fields.push_back({name, type});
+  };
+  // Assignments of one step run in order, and all of them mean the fields as they were before.
+  auto reads = [&](ExprId root, const std::string& name) {
+    for (ExprId id : graph.topological(root))
+      if (graph.expr(id).op->name == "field" && graph.expr(id).attrs.text("name") == name) return true;
+    return false;
+  };
+  bool aside = false;
+  for (size_t i = 0; i < assigns.size(); ++i)
+    for (size_t k = i + 1; k < assigns.size(); ++k) aside = aside || reads(assigns[k].expr, assigns[i].field);
+  std::vector<std::string> gone;
+  if (aside) {
+    Node node = new_node("assign");
+    for (size_t i = 0; i < assigns.size(); ++i) {
+      std::string name = "$new" + std::to_string(i);
+      const Type type = graph.expr(assigns[i].expr).type;
+      node.assigns.push_back({name, assigns[i].expr});
+      set_type(node.type, name, type);
+      assigns[i].expr = add_field(graph, ops_, name, type, expr_span);
+      gone.push_back(name);
+    }
+    add(std::move(node));
   }
-  auto old =
-      std::find_if(node.type.fields.begin(), node.type.fields.end(), [&](const Field& f) { return f.name == field; });
-  if (old != node.type.fields.end())
-    old->type = type;
-  else
-    node.type.fields.push_back({field, type});
-  flow.origins[field] = step.expr.span;
-  node.stream = flow.stream;
-  node.step = next_step_++;
-  node.origin = step.span;
-  flow.node = program_.graph.add(std::move(node));
-  program_.steps.push_back({flow.node, flow.stream, step.span});
+  for (const std::string& name : fields_of(type_of(flow), field))
+    if (std::none_of(assigns.begin(), assigns.end(), [&](const Assign& a) { return a.field == name; }))
+      gone.push_back(name);
+  if (assigns.empty()) {  // an error was reported
+    flow.broken = true;
+    std::erase(gone, field);
+  }
+  Node node = new_node("assign");
+  if (assigns.empty()) set_type(node.type, field, Type::poisoned());
+  for (const Assign& assign : assigns) {
+    set_type(node.type, assign.field, graph.expr(assign.expr).type);
+    flow.origins[assign.field] = expr_span;
+  }
+  flow.origins[field] = expr_span;
+  node.assigns = std::move(assigns);
+  add(std::move(node));
+  if (!gone.empty()) {
+    Node drop = new_node("drop");
+    std::erase_if(drop.type.fields,
+                  [&](const Field& f) { return std::find(gone.begin(), gone.end(), f.name) != gone.end(); });
+    drop.attrs.set("fields", std::move(gone));
+    add(std::move(drop));
+  }
+  ++next_step_;
+  program_.steps.push_back({flow.node, flow.stream, span});
 }
 
 void Compiler::lower_filter(const ast::Step& step, Flow& flow) {
@@ -424,19 +509,22 @@ void Compiler::lower_filter(const ast::Step& step, Flow& flow) {
   Operand predicate = evaluate(step.expr, frame);
   if (predicate.is_static() && predicate.value.kind == StaticValue::Kind::Bool)
     predicate = materialize(predicate, Elem::Bool, frame).value_or(Operand{});
-  bool fits = predicate.kind == Operand::Kind::Dynamic && type_of(predicate) == Type::scalar(Elem::Bool);
+  bool fits = predicate.kind == Operand::Kind::Dynamic && type_of(predicate) == Type::scalar(Elem::Bool) &&
+              !predicate.missing.valid();
   if (!fits) {
     flow.broken = true;
     if (predicate.is_poison()) return;
-    bool dynamic = predicate.kind == Operand::Kind::Dynamic;
-    bool bools = dynamic && type_of(predicate).elem == Elem::Bool;
+    bool dynamic = !predicate.is_static();
+    bool bools = predicate.kind == Operand::Kind::Dynamic && type_of(predicate).elem == Elem::Bool;
     std::string written(sources_.text(predicate.span));
     error(Kind::WrongType, "`filter` needs `bool`, found {}",
           dynamic ? "`" + type_text(predicate) + "`" : type_text(predicate))
         .primary(predicate.span, "this is {}", dynamic ? "`" + type_text(predicate) + "`" : type_text(predicate))
         .secondary(predicate.origin, "`{}` becomes `{}` here", predicate.name, type_text(predicate))
-        .hint_text(bools ? fmt::format("`{0}.all()` or `{0}.any()`", written.size() <= 20 ? written : "x")
-                   : dynamic && is_numeric(type_of(predicate).elem)
+        .hint_text(predicate.missing.valid()
+                       ? fmt::format("say what stands for it: `default({}, false)`", written.size() <= 20 ? written : "x")
+                   : bools ? fmt::format("`{0}.all()` or `{0}.any()`", written.size() <= 20 ? written : "x")
+                   : predicate.kind == Operand::Kind::Dynamic && is_numeric(type_of(predicate).elem)
                        ? fmt::format("compare it, for example `{} > 0.5`", written.size() <= 20 ? written : "x")
                        : "")
         .emit();
@@ -453,7 +541,9 @@ void Compiler::lower_filter(const ast::Step& step, Flow& flow) {
 void Compiler::lower_fields(const ast::Step& step, Flow& flow) {
   std::vector<std::string> names, fields;
   for (const Field& f : type_of(flow).fields)
-    if (!f.name.starts_with('$')) names.push_back(f.name);
+    if (std::string name = f.name.substr(0, f.name.find_first_of(".?#")); !name.starts_with('$') &&
+                                                                          (names.empty() || names.back() != name))
+      names.push_back(name);
   bool good = true;
   for (const ast::Name& field : step.fields) {
     if (std::find(names.begin(), names.end(), field.text) == names.end()) {
@@ -462,11 +552,11 @@ void Compiler::lower_fields(const ast::Step& step, Flow& flow) {
           .hint_text(did_you_mean(field.text, names))
           .emit();
       good = false;
-    } else if (std::find(fields.begin(), fields.end(), field.text) != fields.end()) {
+    } else if (std::find(fields.begin(), fields.end(), fields_of(type_of(flow), field.text)[0]) != fields.end()) {
       error(Kind::DuplicateName, "`{}` stands twice in this list", field.text).primary(field.span).emit();
       good = false;
     } else {
-      fields.push_back(field.text);
+      for (std::string& name : fields_of(type_of(flow), field.text)) fields.push_back(std::move(name));
     }
   }
   if (!good) {
@@ -516,19 +606,29 @@ void Compiler::lower_call(const ast::Step& step, Flow& flow) {
     return;
   }
   Frame frame = frame_of(flow, e.text, flow.assignments[e.text]++);
-  std::optional<Matched> matched = match(*op, e, {"parallelism", "buffer"}, frame);
+  std::set<std::string> knobs = {"parallelism", "buffer"}, extra = knobs;
+  if (op->algebra.pads)
+    for (const Field& field : type_of(flow).fields)
+      if (!is_companion(field.name)) extra.insert(field.name);
+  std::optional<Matched> matched = match(*op, e, extra, frame);
   if (!matched) {
     flow.broken = true;
     return;
   }
   Node node;
   node.op = op;
-  node.inputs = {flow.node};
   const std::vector<Parameter>& parameters = signature_of(*op).parameters;
   bool good = true;
+  std::map<std::string, Operand> arguments;
   for (size_t i = 0; i < parameters.size(); ++i) {
     const Parameter& p = parameters[i];
-    if (!matched->of_parameter[i].empty()) {
+    if (p.static_kind == StaticKind::None) {
+      std::optional<Operand> value = argument(*op, p, *matched->of_parameter[i][0], frame);
+      if (value)
+        arguments.emplace(p.name, *std::move(value));
+      else
+        good = false;
+    } else if (!matched->of_parameter[i].empty()) {
       std::optional<Attr> value = static_attr(*op, p, *matched->of_parameter[i][0], frame);
       if (value)
         node.attrs.set(p.name, *std::move(value));
@@ -540,13 +640,75 @@ void Compiler::lower_call(const ast::Step& step, Flow& flow) {
   }
   for (const auto& [name, value] : matched->extra) {
     Parameter knob{.name = name, .static_kind = StaticKind::Int, .at_least = 1};
+    if (!knobs.contains(name)) {  // the padding of a field
+      const Type& type = type_of(flow).find(name)->type;
+      knob.at_least.reset();
+      if (is_string(type.elem)) knob.static_kind = StaticKind::String;
+      if (is_float(type.elem)) knob.static_kind = StaticKind::Number;
+      if (type.elem == Elem::Bool) knob.static_kind = StaticKind::Bool;
+    }
     std::optional<Attr> attr = static_attr(*op, knob, *value, frame);
     if (attr)
       node.attrs.set(name, *std::move(attr));
     else
       good = false;
   }
-  if (!good || !add_node(std::move(node), flow, step.span, e.text_span)) flow.broken = true;
+  if (!good) {
+    flow.broken = true;
+    return;
+  }
+  if (op->cls == OpClass::Composite) {
+    FileId file = sources_.add(fmt::format("<{}>", op->name), std::string(op->expansion));
+    Result<ast::Step> filter = parse_step({file, sources_.text(file), 0, {}}, diags_);
+    ZEPHON_CHECK(filter.ok() && filter->kind == ast::Step::Kind::Filter, "the expansion of `{}`", op->name);
+    Frame inner = frame_of(flow, e.text, flow.assignments[e.text]++);
+    inner.fields = nullptr;
+    inner.arguments = &arguments;
+    inner.here = step.span;
+    Operand predicate = evaluate(filter->expr, inner);
+    node.op = &core("filter");
+    node.predicate = predicate.expr;
+    if (predicate.kind != Operand::Kind::Dynamic) flow.broken = true;
+  } else if (!arguments.empty()) {
+    const Operand& key = arguments.begin()->second;
+    Node assign;
+    assign.op = &core("assign");
+    assign.inputs = {flow.node};
+    assign.type = type_of(flow);
+    std::erase_if(assign.type.fields, [](const Field& f) { return f.name == "$key"; });
+    assign.type.fields.push_back({"$key", type_of(key)});
+    assign.assigns = {{"$key", key.expr}};
+    assign.stream = flow.stream;
+    assign.step = next_step_;
+    assign.origin = step.span;
+    node.predicate = add_field(program_.graph, ops_, "$key", type_of(key), key.span);
+    flow.node = program_.graph.add(std::move(assign));
+  }
+  node.inputs = {flow.node};
+  if (flow.broken || !add_node(std::move(node), flow, step.span, e.text_span)) flow.broken = true;
+}
+
+// The value of a dynamic parameter of a dataset operator: a scalar of its type.
+std::optional<Operand> Compiler::argument(const OpDef& op, const Parameter& parameter, const ast::Expr& e, Frame& frame) {
+  Operand value = evaluate(e, frame);
+  if (value.is_poison()) return std::nullopt;
+  const Elem wanted = elem_from_name(parameter.pattern.elem).value_or(Elem::I64);
+  if (value.is_static()) return materialize(value, wanted, frame);
+  if (value.kind == Operand::Kind::Dynamic && value.lengths.empty() && !value.missing.valid() && type_of(value).is_scalar()) {
+    if (type_of(value).elem == wanted) return value;
+    if (is_integer(wanted) && is_integer(type_of(value).elem)) return add_cast(value, wanted, frame);
+    if (wanted == Elem::Str && type_of(value).elem != Elem::Bytes) return apply(core("to_str"), {value}, {}, e, frame);
+  }
+  error(Kind::WrongType, "`{}` of `{}` needs `{}`, found `{}`", parameter.name, op.name, elem_name(wanted), type_text(value))
+      .primary(place(e.span, frame), "this is `{}`", type_text(value))
+      .secondary(value.origin, "`{}` becomes `{}` here", value.name, type_text(value))
+      .hint_text(value.kind == Operand::Kind::Dynamic && value.missing.valid()
+                     ? "`default(x, ...)` says what stands for a missing value"
+                 : wanted == Elem::Bool && value.kind == Operand::Kind::Dynamic && is_numeric(type_of(value).elem)
+                     ? "compare it, for example `x > 0`"
+                     : "")
+      .emit();
+  return std::nullopt;
 }
 
 // ---- what is delivered
@@ -567,20 +729,32 @@ void Compiler::check_contract(const ast::Type& contract, const Flow& flow) {
   std::map<std::string, Dim> symbols, bound;
   bool good = true;
   std::vector<std::string> names;
-  for (const Field& field : delivered.fields) names.push_back(field.name);
+  for (const Field& field : delivered.fields)
+    if (!is_companion(field.name)) names.push_back(field.name);
+  struct Promise {
+    std::string name;
+    Type type;
+    int missing_rank;
+    size_t levels;
+    const ast::SchemaField* syntax;
+  };
+  std::vector<Promise> promises;
   for (const ast::SchemaField& promised : record.fields) {
-    std::optional<Type> type = declared_type(promised.type, frame, symbols);
-    if (!type) {
-      good = false;
-      continue;
-    }
-    program_.contract.push_back({promised.name.text, *type});
-    const Field* field = delivered.find(promised.name.text);
+    std::vector<DeclaredLeaf> leaves;
+    if (!declared_leaves(promised.type, promised.name.text, frame, symbols, leaves)) good = false;
+    for (DeclaredLeaf& leaf : leaves)
+      promises.push_back({LeafPath::parse(leaf.path).field(), leaf.type, leaf.missing_rank, leaf.levels, &promised});
+  }
+  for (const Promise& promise : promises) {
+    const ast::SchemaField& promised = *promise.syntax;
+    const Type* type = &promise.type;
+    program_.contract.push_back({promise.name, *type});
+    const Field* field = delivered.find(promise.name);
     if (field == nullptr) {
-      error(Kind::ContractBroken, "the contract promises `{}`, which is not delivered", promised.name.text)
+      error(Kind::ContractBroken, "the contract promises `{}`, which is not delivered", promise.name)
           .primary(promised.name.span)
           .secondary(last, "the last step delivers {}", to_string(delivered))
-          .hint_text(did_you_mean(promised.name.text, names))
+          .hint_text(did_you_mean(promise.name, names))
           .emit();
       good = false;
       continue;
@@ -597,9 +771,17 @@ void Compiler::check_contract(const ast::Type& contract, const Flow& flow) {
         note =
             fmt::format("the last batch may be smaller: write `batch({}, drop_remainder=true)`", delivered.batch->size);
     }
-    bool fits = found.elem == type->elem && found.rank() == type->rank();
+    const Field* missing = delivered.find(missing_field(promise.name));
+    const int missing_rank = missing ? static_cast<int>(missing->type.rank()) : -1;
+    size_t levels = 0;
+    while (delivered.find(lengths_field(promise.name, levels + 1))) ++levels;
+    const bool same = missing_rank == promise.missing_rank && levels == promise.levels;
+    if (missing_rank >= 0 && promise.missing_rank < 0)
+      note = "promise it as optional, or say what stands for a missing value: `default(x, ...)`";
+    bool fits = same && found.elem == type->elem && found.rank() == type->rank();
     for (size_t d = 0; fits && d < found.rank(); ++d) {
       const Dim& wanted = type->shape[d];
+      if (is_varying(wanted)) continue;
       if (wanted.symbol.empty()) {
         fits = wanted == found.shape[d];
         continue;
@@ -608,15 +790,15 @@ void Compiler::check_contract(const ast::Type& contract, const Flow& flow) {
       fits = first || it->second == found.shape[d] || !it->second.is_static() || !found.shape[d].is_static();
     }
     if (fits) continue;
-    auto origin = flow.origins.find(promised.name.text);
-    bool unknown = note.empty() && found.elem == type->elem && found.rank() == type->rank();
+    auto origin = flow.origins.find(promise.name);
+    bool unknown = note.empty() && same && found.elem == type->elem && found.rank() == type->rank();
     for (size_t d = 0; unknown && d < found.rank(); ++d)
       unknown = found.shape[d] == type->shape[d] || !found.shape[d].is_static();
-    error(Kind::ContractBroken, "the contract promises `{}` as `{}`, and `{}` is delivered", promised.name.text,
-          to_string(*type), to_string(found))
+    error(Kind::ContractBroken, "the contract promises `{}` as `{}`, and `{}` is delivered", promise.name,
+          declared_text(*type, promise.missing_rank, promise.levels), declared_text(found, missing_rank, levels))
         .primary(promised.type.span, "promised here")
-        .secondary(origin == flow.origins.end() ? last : origin->second, "`{}` becomes `{}` here", promised.name.text,
-                   to_string(field->type))
+        .secondary(origin == flow.origins.end() ? last : origin->second, "`{}` becomes `{}` here", promise.name,
+                   field_type_text(delivered, *field))
         .hint_text(!note.empty() ? note
                    : unknown
                        ? "a size that depends on the data cannot be promised: crop or resize, or name the dimension"
@@ -626,9 +808,9 @@ void Compiler::check_contract(const ast::Type& contract, const Flow& flow) {
   }
   if (!good) return;
   for (const Field& field : delivered.fields) {
-    bool promised = std::any_of(record.fields.begin(), record.fields.end(),
-                                [&](const ast::SchemaField& f) { return f.name.text == field.name; });
-    if (promised) continue;
+    if (is_companion(field.name) ||
+        std::any_of(promises.begin(), promises.end(), [&](const Promise& p) { return p.name == field.name; }))
+      continue;
     std::string all;
     for (const ast::SchemaField& f : record.fields) all += (all.empty() ? "" : ", ") + f.name.text;
     error(Kind::ContractBroken, "`{}` is delivered, and the contract does not promise it", field.name)

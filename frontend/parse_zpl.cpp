@@ -441,7 +441,8 @@ class Builder {
 
   ast::Type type(ZplParser::TypeContext* context) {
     ast::Type type = type_name(context->typeName());
-    if (context->QUESTION() != nullptr) not_yet(context, "an optional type `T?`");
+    type.optional = context->QUESTION() != nullptr;
+    if (type.optional) type.span = session_.span(context);
     return type;
   }
 
@@ -570,11 +571,14 @@ class Builder {
         type.tensor = true;
         for (auto* dim : dims->expr()) type.dims.push_back(expr(dim));
       } else if (auto* argument = dynamic_cast<ZplParser::TypeArgumentContext*>(named->typeSuffix())) {
-        if (type.name == "batch") {
-          type.kind = ast::Type::Kind::Batch;
+        if (type.name == "batch" || type.name == "list") {
+          type.kind = type.name == "list" ? ast::Type::Kind::List : ast::Type::Kind::Batch;
           type.fields.push_back({{}, this->type(argument->type())});
         } else {
-          not_yet(context, fmt::format("the type `{}<T>`", shortened(type.name)));
+          failed = error(Kind::WrongType, "no type is called `{}<T>`", shortened(type.name))
+                       .primary(type.span)
+                       .hint("`list<T>` is a list whose length may differ from sample to sample; a tensor is `T[3, h, w]`")
+                       .emit();
         }
       }
     } else if (auto* choice = dynamic_cast<ZplParser::EnumTypeContext*>(context)) {

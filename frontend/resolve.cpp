@@ -226,6 +226,35 @@ Operand Compiler::let(LetEntry& entry) {
   return value;
 }
 
+std::optional<Operand> Compiler::find_field(const std::string& path, const Span& span, const Frame& frame) {
+  const StreamType& fields = *frame.fields;
+  Operand operand;
+  operand.name = path;
+  operand.span = span;
+  auto read = [&](const Field& field) { return add_field(program_.graph, ops_, field.name, field.type, place(span, frame)); };
+  if (const Field* field = fields.find(path)) {
+    if (frame.origins != nullptr)
+      if (auto it = frame.origins->find(path); it != frame.origins->end()) operand.origin = it->second;
+    if (field->type.poison) return operand;
+    operand.kind = Operand::Kind::Dynamic;
+    operand.expr = read(*field);
+    if (const Field* missing = fields.find(missing_field(path))) operand.missing = read(*missing);
+    while (const Field* lengths = fields.find(lengths_field(path, operand.lengths.size() + 1)))
+      operand.lengths.push_back(read(*lengths));
+    return operand;
+  }
+  for (const Field& field : fields.fields) {
+    if (!field.name.starts_with(path + ".") || is_companion(field.name)) continue;
+    std::string_view rest = std::string_view(field.name).substr(path.size() + 1);
+    std::string member(rest.substr(0, rest.find('.')));
+    if (!operand.members.empty() && operand.members.back().first == member) continue;
+    operand.kind = Operand::Kind::Record;
+    operand.members.emplace_back(member, *find_field(path + "." + member, span, frame));
+  }
+  if (!operand.is_record()) return std::nullopt;
+  return operand;
+}
+
 std::optional<Operand> Compiler::find_name(const std::string& name, const Span& span, Frame& frame) {
   auto at = [&](Operand operand) {
     operand.span = span;
@@ -234,17 +263,7 @@ std::optional<Operand> Compiler::find_name(const std::string& name, const Span& 
   if (frame.arguments != nullptr)
     if (auto it = frame.arguments->find(name); it != frame.arguments->end()) return at(it->second);
   if (frame.fields != nullptr) {
-    if (const Field* field = frame.fields->find(name)) {
-      Operand operand;
-      operand.name = name;
-      if (frame.origins != nullptr)
-        if (auto it = frame.origins->find(name); it != frame.origins->end()) operand.origin = it->second;
-      if (!field->type.poison) {
-        operand.kind = Operand::Kind::Dynamic;
-        operand.expr = add_field(program_.graph, ops_, name, field->type, place(span, frame));
-      }
-      return at(operand);
-    }
+    if (std::optional<Operand> field = find_field(name, span, frame)) return at(*field);
   }
   if (auto it = parameters_.find(name); it != parameters_.end()) return at(parameter(it->second));
   if (auto it = lets_.find(name); it != lets_.end()) return at(let(it->second));
@@ -263,7 +282,8 @@ std::vector<std::string> Compiler::visible_names(const Frame& frame) const {
     for (const auto& [name, value] : *frame.arguments) names.push_back(name);
   if (frame.fields != nullptr)
     for (const Field& field : frame.fields->fields)
-      if (!field.name.starts_with('$')) names.push_back(field.name);
+      if (!field.name.starts_with('$') && !is_companion(field.name))
+        names.push_back(field.name.substr(0, field.name.find('.')));
   for (const auto& [name, entry] : parameters_) names.push_back(name);
   for (const auto& [name, entry] : lets_) names.push_back(name);
   return names;
@@ -300,7 +320,9 @@ Result<Program> Compiler::run(const ast::File& file) {
   for (const auto& [name, entry] : lets_)
     program_.lets.push_back(
         {name, type_text(*entry.value),
-         entry.value->is_static() ? to_string(entry.value->value) : to_text(program_.graph, entry.value->expr),
+         entry.value->is_static()   ? to_string(entry.value->value)
+         : entry.value->is_record() ? type_text(*entry.value)
+                                    : to_text(program_.graph, entry.value->expr),
          entry.syntax->name.span});
   return std::move(program_);
 }

@@ -53,7 +53,7 @@ struct Assign {
 
 /// A dataset operator. Which members are used is the operator's business:
 /// `assign` uses assigns (evaluated in order; a later one may read an earlier one's field through op `field`); `select`/`drop` keep
-/// attrs "fields"; `filter` uses predicate; sources use attrs; data-dependent string arguments of sources (glob) use attrs.
+/// attrs "fields"; `filter` uses predicate, operators with a key (bucket_by_length) too; sources use attrs; data-dependent string arguments of sources (glob) use attrs.
 struct Node {
   const OpDef* op = nullptr;
   std::vector<NodeId> inputs;

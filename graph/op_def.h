@@ -12,17 +12,22 @@
 //   A trailing `...` after a parameter repeats it. `box[h, w]` is a box. Integer arguments given to a dynamic parameter named in
 //   the program as literals become constants of the required type.
 // Static parameters (folded before lowering; stored in Attrs under their name): int, number, bool, string, ints, numbers, strings, enum(...),
-//   elem (an element type name), schema, each with optional `= default`, `>= n`, or `?` (optional, absent when not given).
+//   elem (an element type name), schema, column (a plain name, or a string), each with optional `= default`, `>= n`, or `?` (optional, absent when not given).
 // A result dimension may be a symbol, a static parameter's name, or `?`. Where this does not suffice the operator gives `infer`.
 // The same unification is used at run time with concrete extents to find output shapes.
 //
 // COMPOSITE operators have `.expansion`: the body of a ZPL function over their parameters, inlined by the front end
-// (static parameters are substituted as literals). They need no define and no kernel.
+// (static parameters are substituted as literals). They need no define and no kernel. Only they may take what may be missing: of a
+// parameter `x: maybe T`, `x` is the value (zeros where it is missing) and `x_missing` says whether it is. Where the whole of a tensor may be
+// missing and not its elements, `.expansion_whole` is meant, if there is one.
 //
 // NAMES IN THE CORE that everyone may rely on (declared in ops/ like all others): tensor leaves `field`, `const`, `data_const`; dataset
 // `assign`, `select`, `drop`, `filter`; `cast` (attr "to": Elem; inserted by the checker for promotions), `read_file` (path -> bytes).
 // Operators written with symbols are named: add sub mul div floor_div mod neg eq ne lt le gt ge and or not index slice.
 //   index: args (x, i...) ; slice: attrs "begin","end","step" (ints, one per dim of x; end INT64_MAX = open, begin/end may be negative).
+// COMPOSITE dataset operators expand into a step: `filter`, over their dynamic parameters (assert). Other dataset operators may have one
+// dynamic parameter, an expression on the sample that the node holds as its predicate (the length of bucket_by_length): it reads the hidden
+// field `$key`, to which the front end assigns it.
 // Sources: `files(glob)` yields `path` and the implicit assign `bytes = read_file(path)` (attr "implicit" of the def); `csv(path, columns=)` yields
 //   hidden field `$row` (bytes) and implicit assigns `<column> = csv_field(field $row, index, type)`; `range(end)` or range(begin, end) yields `index`.
 // So dead-field elimination and shuffling of references need no special case.
@@ -62,6 +67,7 @@ struct Algebra {
   bool needs_domain = false;      ///< shuffle(): the input must be Indexed or Holes
   bool keeps_order = true;
   bool on_batches = true;         ///< may stand after batch
+  bool pads = false;              ///< ManyToOne: members of different shapes are padded (graph/padding.h)
 };
 
 /// Expected work per sample; units: nanoseconds of CPU per call plus per output element and per input byte.
@@ -139,10 +145,14 @@ struct OpDef {
   std::string_view prose = {}; ///< units, ranges, errors, source of a published method
   std::string_view example;    ///< a pipeline or expression that the tests run
   std::string_view expansion = {};
+  std::string_view expansion_whole = {};
   std::string_view implicit = {};  ///< sources: implicit assigns as ZPL text ("bytes = read_file(path)")
-  /// Tables: tensor operator called for each column i of attr "columns": `<column> = op(field $row)`, with the static parameters index = i,
+  /// Tables: tensor operator called for each column i of its schema: `<column> = op(field $row)`, with the static parameters index = i,
   /// name, type, count = number of columns, and those that it shares with the source by name.
   std::string_view implicit_column = {};
+  /// Tables whose rows are split once for all columns: tensor operator on `$row` whose result, hidden field `$columns`, the column operator is
+  /// called with instead. It gets the static parameters that it shares with the source by name, and keys = the paths of all columns.
+  std::string_view implicit_columns = {};
   /// The word people write, where it is not `name` (two operators, one word): of the operators with that word, the one that has it as
   /// `surface` is meant if its first parameter is given, by position or by name; else the one that has it as `name`.
   std::string_view surface = {};
@@ -164,6 +174,10 @@ struct OpDef {
   const OpDef* shape_form = nullptr;
   /// Uses nothing of argument 0 but its shape (a random box for a picture): argument 0 may be replaced by its shape_form.
   bool shape_only = false;
+  /// Composite that gives a record. With `implicit_column` one member a column of its schema, the column named by attr "key" first
+  /// (table). Else argument 0 is such a record, and each member is the expansion over `member`, `keys` (the first member), `table` (its attr
+  /// "path") and the other arguments; `expansion_whole`, if any, says whether the record is missing (lookup, find).
+  bool gives_record = false;
   bool promotes = false;       ///< arithmetic promotion of section 5 is applied to N, F, I arguments before unification
 };
 

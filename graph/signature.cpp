@@ -78,6 +78,7 @@ class Reader {
 
   TypePattern pattern() {
     TypePattern p;
+    p.maybe = accept("maybe");
     p.elem = word();
     if (p.elem == "box") {
       p.box = true;
@@ -135,7 +136,8 @@ class Reader {
       }
       case StaticKind::Strings: expect("["); expect("]"); return std::vector<std::string>{};
       case StaticKind::None:
-      case StaticKind::Schema: malformed("no default here");
+      case StaticKind::Schema:
+      case StaticKind::Column: malformed("no default here");
     }
     malformed("a default");
   }
@@ -148,7 +150,7 @@ class Reader {
         {"int", StaticKind::Int},         {"number", StaticKind::Number},   {"bool!", StaticKind::Bool},
         {"string", StaticKind::String},   {"ints", StaticKind::Ints},       {"numbers", StaticKind::Numbers},
         {"strings", StaticKind::Strings}, {"enum", StaticKind::Enum},       {"elem", StaticKind::Elem},
-        {"schema", StaticKind::Schema}};
+        {"schema", StaticKind::Schema},   {"column", StaticKind::Column}};
     for (auto& [name, kind] : kKinds) {
       if (!accept(name)) continue;
       p.static_kind = kind;

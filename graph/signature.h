@@ -22,9 +22,10 @@ struct DimPattern {
 struct TypePattern {
   std::string elem;                ///< element type name or variable T N F I S
   bool box = false;
+  bool maybe = false;              ///< `maybe T`: the value may be missing (composites only: see op_def.h)
   std::vector<DimPattern> shape;
 };
-enum class StaticKind : uint8_t { None, Int, Number, Bool, String, Ints, Numbers, Strings, Enum, Elem, Schema };
+enum class StaticKind : uint8_t { None, Int, Number, Bool, String, Ints, Numbers, Strings, Enum, Elem, Schema, Column };
 struct Parameter {
   std::string name;
   StaticKind static_kind = StaticKind::None;  ///< None: dynamic, `pattern` says what

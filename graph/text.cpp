@@ -101,7 +101,7 @@ std::string node_text(const Graph& graph, const Node& n) {
     for (size_t i = 0; i < fields.size(); ++i) out += (i ? ", " : " ") + fields[i];
     return out;
   }
-  std::string list;
+  std::string list = n.predicate.valid() ? expr_text(graph, n.predicate) : "";
   add_attrs(list, *n.op, n.attrs);
   return fmt::format("{}({})", name, list);
 }

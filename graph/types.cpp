@@ -47,17 +47,55 @@ std::string to_string(const Type& type) {
   return text;
 }
 
+std::string declared_text(Type shown, int missing_rank, size_t levels) {
+  std::string text;
+  if (missing_rank > 0 && !shown.shape.empty()) {  // elements may be missing
+    text = to_string(Type::scalar(shown.elem)) + "?" + dims_text(shown.shape);
+  } else {
+    text = to_string(shown) + (missing_rank == 0 ? "?" : "");
+  }
+  for (size_t i = 0; i < levels; ++i) text = "list<" + text + ">";
+  return text;
+}
+
+namespace {
+size_t levels_of(const StreamType& type, const Field& field) {
+  size_t levels = 0;
+  while (type.find(lengths_field(field.name, levels + 1))) ++levels;
+  return levels;
+}
+int missing_rank_of(const StreamType& type, const Field& field) {
+  const Field* missing = type.find(missing_field(field.name));
+  return missing ? static_cast<int>(missing->type.rank()) : -1;
+}
+}  // namespace
+
+std::string field_type_text(const StreamType& type, const Field& field) {
+  return declared_text(field.type, missing_rank_of(type, field), levels_of(type, field));
+}
+
+std::vector<std::string> fields_of(const StreamType& type, std::string_view name) {
+  std::vector<std::string> found;
+  for (const Field& field : type.fields) {
+    if (!field.name.starts_with(name)) continue;
+    const std::string_view rest = std::string_view(field.name).substr(name.size());
+    if (rest.empty() || rest[0] == '.' || rest[0] == '?' || rest[0] == '#') found.push_back(field.name);
+  }
+  return found;
+}
+
 std::string to_string(const StreamType& type) {
   std::string text = "{";
-  for (size_t i = 0; i < type.fields.size(); ++i) {
-    Type shown = type.fields[i].type;
-    std::string name = type.fields[i].name;
+  for (const Field& field : type.fields) {
+    if (is_companion(field.name)) continue;
+    Type shown = field.type;
     if (type.batch) {
       Dim size = type.batch->drop_remainder ? Dim::of(type.batch->size) : Dim::named("<=" + std::to_string(type.batch->size));
       if (!shown.box.empty()) shown = Type::tensor(shown.elem, shown.shape);
       shown.shape.insert(shown.shape.begin(), size);
     }
-    text += (i ? ", " : "") + name + ": " + to_string(shown);
+    text += (text.size() > 1 ? ", " : "") + field.name + ": " +
+            declared_text(shown, missing_rank_of(type, field), levels_of(type, field));
   }
   return text + "}";
 }

@@ -74,6 +74,17 @@ struct Type {
 std::string to_string(const Type& type);
 std::string to_string(const Dim& dim);
 
+/// A dimension that differs from sample to sample: that of a declared list. Prints as `?`.
+inline Dim varying_dim() { return Dim::named("?"); }
+inline bool is_varying(const Dim& dim) { return dim.symbol == "?"; }
+
+/// Companion fields: see graph/leaf_path.h.
+inline bool is_companion(std::string_view name) { return name.ends_with('?') || name.find('#') != name.npos; }
+inline std::string missing_field(std::string_view name) { return std::string(name) + "?"; }
+inline std::string lengths_field(std::string_view name, size_t level) {
+  return std::string(name) + "#" + std::to_string(level);
+}
+
 struct Field {
   std::string name;
   Type type;  ///< of one member, also after batch
@@ -106,5 +117,11 @@ struct StreamType {
   bool operator==(const StreamType&) const = default;
 };
 std::string to_string(const StreamType& type);
+/// The type of a field as declared: its own together with what its companions say ("str?", "list<i64[?]>"), of one member.
+std::string field_type_text(const StreamType& type, const Field& field);
+/// The same from its parts: missing_rank -1 none, 0 the whole value, 1 its elements; `levels`: lists around the first dimension.
+std::string declared_text(Type type, int missing_rank, size_t levels);
+/// The fields that `name` stands for, companions too: itself, or all leaves of the record. Empty where there is none.
+std::vector<std::string> fields_of(const StreamType& type, std::string_view name);
 
 }  // namespace zephon

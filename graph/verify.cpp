@@ -47,7 +47,7 @@ class Verifier {
     }
     if (n.predicate.valid()) {
       check_expr(id, n.predicate, visible);
-      if (graph_.expr(n.predicate).type != Type::scalar(Elem::Bool)) problem(id, "the predicate is not a bool");
+      if (n.op->cls == OpClass::Subset && graph_.expr(n.predicate).type != Type::scalar(Elem::Bool)) problem(id, "the predicate is not a bool");
     }
   }
 

@@ -1,4 +1,4 @@
-// and or not where: false (for `or`: true) beats failure, and `where` needs only the chosen arm.
+// and or not where fill: false (for `or`: true) beats failure, and `where` needs only the chosen arm.
 #include "ops/tensor_op.h"
 
 namespace zephon {
@@ -85,6 +85,19 @@ ZEPHON_OP_DEF(Where) = {
                                std::span<const KVal> args) { return b.select(args[0], args[1], args[2]); },
                .native = run_where_on_strings},
     .promotes = true,
+};
+
+ZEPHON_OP_DEF(Fill) = {
+    .name = "fill",
+    .cls = OpClass::Pointwise,
+    .signature = "condition: bool[...s], value: T[...s], x: T[...s] -> T[...s]",
+    .summary = "`value` where the condition is true, else x, with NumPy broadcasting: `where` that keeps the type of x.",
+    .prose = "A failure of what is not chosen does not matter. `u8` stays `u8`: nothing is promoted.",
+    .example = "range(4) | x = fill(index < 2, 0, index)",
+    .define = {.scalar = define_where, .lazy = true},
+    .kernel = {.pointwise = [](KernelBuilder& b, const Expr&,
+                               std::span<const KVal> args) { return b.select(args[0], args[1], args[2]); },
+               .native = run_where_on_strings},
 };
 
 }  // namespace zephon

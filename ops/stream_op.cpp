@@ -35,6 +35,19 @@ bool merge_arms(const Node& node, std::span<const StreamType> inputs, StreamType
       error = fmt::format("{} and {} are not batched alike", arm(0), arm(i));
       return false;
     }
+    for (const StreamType* type : {&other, &inputs[0]}) {
+      const StreamType& without = type == &other ? inputs[0] : other;
+      for (const Field& f : type->fields) {
+        if (!is_companion(f.name) || without.find(f.name)) continue;
+        const std::string name = f.name.substr(0, f.name.find_first_of("?#"));
+        const Field *mine = inputs[0].find(name), *theirs = other.find(name);
+        if (!mine || !theirs) continue;
+        error = fmt::format("field `{}` is `{}` in {}, `{}` in {}", name, field_type_text(inputs[0], *mine), arm(0),
+                            field_type_text(other, *theirs), arm(i));
+        if (f.name.ends_with('?')) error += ": say what stands for a missing value with `default`";
+        return false;
+      }
+    }
     for (const Field& f : other.fields) {
       if (out.find(f.name)) continue;
       error = fmt::format("{} has a field `{}`, {} has not", arm(i), f.name, arm(0));
@@ -52,7 +65,8 @@ bool merge_arms(const Node& node, std::span<const StreamType> inputs, StreamType
         return false;
       }
       for (size_t d = 0; d < f.type.shape.size(); ++d)
-        if (!(f.type.shape[d] == g->type.shape[d])) f.type.shape[d] = Dim::unknown();
+        if (!(f.type.shape[d] == g->type.shape[d]))
+          f.type.shape[d] = is_varying(f.type.shape[d]) || is_varying(g->type.shape[d]) ? varying_dim() : Dim::unknown();
       if (!(f.type.box == g->type.box)) f.type.box.clear();
     }
     out.domain = std::max(out.domain, other.domain);

@@ -503,6 +503,185 @@ class Continuation(Case):
         self.assertEqual(report["dropped_batches"], batches % world)
 
 
+class Records(Case):
+    """jsonl, values that may be missing, lists, padding, side tables: from the file to what is delivered."""
+
+    LINES = [
+        '{"id": 1, "lang": "en", "author": {"name": "Ida", "id": 7}, "tags": ["a", "b"], "m": [[1, 2], [], [3]], "w": 0.5}',
+        '{"id": 2, "lang": null, "author": {"id": 8}, "tags": [], "m": [], "w": 1, "other": {"deep": [1, {"x": 2}]}}',
+        '{"id": 3, "author": {"name": "caf\\u00e9 \\"x\\"", "id": 9}, "tags": ["c"], "m": [[4]], "w": 2e0}',
+    ]
+    SCHEMA = "{id: i64, lang: str?, author: {name: str?, id: i32}, tags: list<str>, m: list<list<i64>>, w: f32}"
+
+    def setUp(self):
+        super().setUp()
+        self.write("a.jsonl", "\n".join(self.LINES) + "\n")
+
+    def records(self, text, *args):
+        """What a run writes, after `verify` has compared it with the reference, and the digests of several plans."""
+        self.write("p.zpl", text)
+        self.expect(0, "verify", "p.zpl", says="equal to the bit")
+        digests = {self.digest("p.zpl", *more) for more in
+                   ((), ("--reference",), ("--no-optimize",), ("--threads", 3, "--chunk", 2), ("--chunk", 1))}
+        self.assertEqual(len(digests), 1, text)
+        shutil.rmtree(self.path("o"), True)
+        self.expect(0, "run", "p.zpl", "--out", "o", "--format", "jsonl", *args)
+        return [json.loads(line) for line in self.read("o/records.jsonl").decode().splitlines()]
+
+    def source(self, schema=SCHEMA, name="a.jsonl"):
+        return f'zpl 1\npipeline p() {{ jsonl("{name}", schema={schema})'
+
+    def test_delivered_as_they_were(self):
+        wanted = [json.loads(line) for line in self.LINES]
+        for record in wanted:
+            record.pop("other", None)
+            record.setdefault("lang", None)
+            record["author"].setdefault("name", None)
+        self.assertEqual(self.records(self.source() + " }"), wanted)
+
+    def test_expressions(self):
+        rows = self.records(self.source() + """
+  | lang = default(lang, "none") | named = not is_missing(author.name) | n = len(tags) | first = default(author.name, "?")
+  | inner = len(m) | twice = m * 2 | total = m.sum() | writer = author
+  | select id, lang, named, n, first, inner, twice, total, writer }""")
+        self.assertEqual(rows[0], {"id": 1, "lang": "en", "named": True, "n": 2, "first": "Ida", "inner": 3, "total": 6,
+                                   "twice": [[2, 4], [], [6]], "writer": {"name": "Ida", "id": 7}})
+        self.assertEqual([row["lang"] for row in rows], ["en", "none", "none"])
+        self.assertEqual([row["first"] for row in rows], ["Ida", "?", 'caf\u00e9 "x"'])
+        self.assertEqual([row["total"] for row in rows], [6, 0, 4])
+
+    def test_lists_of_lists(self):
+        self.write("b.jsonl", '{"d": [[[1], [2, 3]], [[4, 5, 6]]], "r": [{"k": "x", "n": 1}, {"k": "y"}]}\n'
+                              '{"d": [[], [[7]], [[8], []]], "r": []}\n')
+        rows = self.records(self.source("{d: list<list<list<i64>>>, r: list<{k: str, n: i64?}>}", "b.jsonl") + """
+  | last = d[-1] | deep = d[-1][0] | some = d[1:] | sums = d.sum() | keys = r.k | n = default(r.n, -1)
+  | lost = is_missing(r.n).any() }""")
+        self.assertEqual(rows[0]["d"], [[[1], [2, 3]], [[4, 5, 6]]])
+        self.assertEqual([row["last"] for row in rows], [[[4, 5, 6]], [[8], []]])
+        self.assertEqual([row["deep"] for row in rows], [[4, 5, 6], [8]])
+        self.assertEqual([row["some"] for row in rows], [[[[4, 5, 6]]], [[[7]], [[8], []]]])
+        self.assertEqual(rows[0]["r"], {"k": ["x", "y"], "n": [1, None]})
+        self.assertEqual([row["n"] for row in rows], [[1, -1], []])
+        self.assertEqual([row["lost"] for row in rows], [True, False])
+
+    def test_whole_list_missing(self):
+        self.write("b.jsonl", '{"t": [1, 2]}\n{}\n{"t": null}\n{"t": []}\n')
+        rows = self.records(self.source("{t: list<i64>?}", "b.jsonl") + " | u = default(t, [7]) | gone = is_missing(t) }")
+        self.assertEqual([row["t"] for row in rows], [[1, 2], None, None, []])
+        self.assertEqual([row["u"] for row in rows], [[1, 2], [7], [7], []])
+        self.assertEqual([row["gone"] for row in rows], [False, True, True, False])
+
+    def test_hostile_lines(self):
+        deep = '{"id": ' + "[" * 3000 + "]" * 3000 + "}"
+        bad = {
+            '{"id": "7"}': r"key `id` is `\"7\"`, not `i64`", '{"id": 1.5}': "1.5", '{"id": 9223372036854775808}': "i64",
+            '{"id": 99999999999999999999}': "beyond 64 bits", '{}': "missing or null.*`\\?`", '{"id": null}': "missing or null",
+            '{"id": 1, "id": 2}': "stands twice", '{"id": 1': "cut off", '{"id": 1} x': "not JSON", "": "line is empty",
+            '[1]': "not a JSON object", '7': "not a JSON object", '{"id": 1, "x": "\udcff"}': "not UTF-8",
+            '{"id": {"a": 1}}': "not `i64`", '{"id": true}': "not `i64`", '{"id": 1e2}': "not `i64`", deep: "not JSON",
+            '{"id": 1, "x": "' + "y" * 9_000_000 + '"}': "max_line_bytes", '{"id": 1, "x": NaN}': "not JSON",
+            '{"id": 1, "x": "a\nb"}'.replace("\\n", "\t"): "not JSON",
+        }
+        self.write("p.zpl", self.source("{id: i64}", "b.jsonl") + " }")
+        for line, says in bad.items():
+            self.write("b.jsonl", b'{"id": 1}\r\n' + line.encode("utf-8", "surrogateescape") + b'\n{"id": 3}')
+            self.expect(2, "run", "p.zpl", says=[says, r"b.jsonl, line 2"])
+        everything = b"\xef\xbb\xbf" + b'{"id": 0}\r\n' + b"".join(
+            line.encode("utf-8", "surrogateescape") + b"\n" for line in bad) + b'{"id": 5}'
+        self.write("b.jsonl", everything)
+        rows = self.records(self.source("{id: i64}", "b.jsonl") + " | on_error(skip) }")
+        self.assertEqual([row["id"] for row in rows], [0, 5])
+
+    def test_parents(self):
+        self.write("b.jsonl", '{"a": {"b": {"c": 1}}}\n{"a": {"b": null}}\n{"a": null}\n{}\n{"a": 3}\n')
+        rows = self.records(self.source("{a: {b: {c: i64?}}}", "b.jsonl") + " | on_error(skip) }")
+        self.assertEqual([row["a"]["b"]["c"] for row in rows], [1, None, None, None])
+        rows = self.records(self.source("{a: {b: {c: i64}}?}", "b.jsonl") + " | on_error(skip) }")
+        self.assertEqual([row["a"]["b"]["c"] for row in rows], [1, None, None], "a present with no b fails")
+
+    def test_formats(self):
+        self.write("p.zpl", self.source() + " | select lang }")
+        self.expect(2, "run", "p.zpl", "--out", "n", "--format", "npy", says=["R0508", "default"])
+        self.write("p.zpl", self.source() + " | select m }")
+        self.expect(2, "run", "p.zpl", "--out", "n", "--format", "tar", says=["R0508", r"m\[0\]"])
+        self.assertFalse(os.path.exists(self.path("n")))
+        self.write("p.zpl", self.source() + " | select w, tags }")
+        self.expect(0, "run", "p.zpl", "--out", "n", "--format", "npy")
+
+    def test_padding(self):
+        rows = self.records(self.source() + ' | n = len(tags) | select id, tags, n, lang | padded_batch(2, tags="-") }')
+        self.assertEqual(rows[0], {"id": [1, 2], "lang": ["en", None], "n": [2, 0], "tags": [["a", "b"], ["-", "-"]]})
+        self.assertEqual(rows[1], {"id": [3], "lang": [None], "n": [1], "tags": [["c"]]})
+        self.write("b.jsonl", "".join(json.dumps({"t": list(range(n)), "g": n}) + "\n" for n in (3, 1, 4, 1, 5, 9, 2, 6)))
+        rows = self.records(self.source("{t: list<i32>}", "b.jsonl") + " | x = f32(t) * 0.5 | padded_batch(3, padding=-1) }")
+        self.assertEqual(rows[0]["t"], [[0, 1, 2, -1], [0, -1, -1, -1], [0, 1, 2, 3]])
+        self.assertEqual(rows[0]["x"][1], [0, -1, -1, -1])
+        self.assertEqual([len(row["t"]) for row in rows], [3, 3, 2])
+        rows = self.records(self.source("{t: list<i32>}", "b.jsonl") + " | padded_batch(2) | s = t.sum() | n = len(t) }")
+        self.assertEqual(rows[0]["n"], [3, 3])
+        rows = self.records(self.source("{t: list<i32>}", "b.jsonl") + " | padded_batch(3, length=9, drop_remainder=true) }")
+        self.assertEqual([len(member) for row in rows for member in row["t"]], [9] * 6)
+        self.write("p.zpl", self.source("{t: list<i32>}", "b.jsonl") + " | padded_batch(3, length=6) }")
+        self.expect(2, "run", "p.zpl", says=["R0410", "longer than length=6", "b.jsonl, line 6"])
+
+    def test_buckets(self):
+        self.write("b.jsonl", "".join(json.dumps({"t": [n] * n}) + "\n" for n in (3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5)))
+        text = self.source("{t: list<i32>}", "b.jsonl") + " | bucket_by_length(len(t), boundaries=[3, 6], batch_sizes=[2, 3, 2]{}) }}"
+        rows = self.records(text.format(""))
+        self.assertEqual([[member[0] for member in row["t"]] for row in rows],
+                         [[1, 1], [3, 4, 5], [9, 6], [5, 3, 5], [2]])
+        rows = self.records(text.format(", drop_remainder=true"))
+        self.assertEqual(len(rows), 4)
+        rows = self.records(text.format(", t=7"))
+        self.assertEqual(rows[2]["t"][1], [6] * 6 + [7] * 3)
+        self.write("p.zpl", text.format(""))
+        whole = self.manifest_of("--epochs", 2)
+        for first in range(1, 10):
+            part = self.manifest_of("--epochs", 2, "--take", first, "--save-state", "s")
+            self.assertEqual(part, whole[:first])
+            self.assertEqual(self.manifest_of("--epochs", 2, "--resume", "s"), whole[first:])
+        ranks = [self.manifest_of("--world-size", 2, "--rank", rank) for rank in (0, 1)]
+        self.assertEqual(ranks, [[whole[0], whole[2]], [whole[1], whole[3]]])
+
+    def manifest_of(self, *args):
+        self.expect(0, "run", "p.zpl", "--manifest", "m", *args)
+        return [(record["epoch"], record["digest"], record["ids"]) for record in json.loads(self.read("m"))["records"]]
+
+    def test_assert(self):
+        self.write("p.zpl", 'zpl 1\npipeline p() { range(6) | assert(index < 4, "index {index} is too large") }')
+        self.expect(2, "run", "p.zpl", says=["R0430", "index 4 is too large", "assert"])
+        rows = self.records('zpl 1\npipeline p() { range(6) | assert(index % 2 == 0, "odd {index}") | on_error(skip) }')
+        self.assertEqual([row["index"] for row in rows], [0, 2, 4])
+
+    def test_tables(self):
+        self.write("labels.csv", 'name,weight,id\ndog,0.5,1\n"cat, small",1.5,2\nbird,2,3\n')
+        text = ('zpl 1\npipeline p(key: str = "dog") {\n  let labels = table("labels.csv", schema={name: str, id: i64}, key=name)\n'
+                '  range(3) | x = labels.lookup(key).id | y = default(labels.find("{key}{index}").id, -1)\n}')
+        rows = self.records(text)
+        self.assertEqual([(row["x"], row["y"]) for row in rows], [(1, -1)] * 3)
+        self.expect(2, "run", "p.zpl", "key=dgo", says=["R0422", "dgo", "labels.csv", "did you mean `dog`"])
+        self.expect(0, "run", "p.zpl", "key=cat, small")
+        before = json.loads(self.manifest_text())["program_fingerprint"]
+        self.write("labels.csv", "name,id\ndog,5\n")
+        self.assertNotEqual(before, json.loads(self.manifest_text())["program_fingerprint"])
+        self.write("labels.csv", "name,id\ndog,5\ncat,1\n\ndog,6\n".replace("\n\n", "\n"))
+        self.expect(2, "run", "p.zpl", says=["`dog` in line 2 and again in line 4"])
+        for content, says in (("name,id\ndog,x\n", "line 2: column `id`"), ("name,ident\n", "no column `id`"), ("", "empty"),
+                              ("name,id\ndog\n", "1 fields"), ('name,id\n"dog,1\n', "never closes")):
+            self.write("labels.csv", content)
+            self.expect(2, "run", "p.zpl", says=says)
+        os.remove(self.path("labels.csv"))
+        self.expect(2, "run", "p.zpl", says="cannot read")
+
+    def manifest_text(self):
+        self.expect(0, "run", "p.zpl", "--manifest", "m")
+        return self.read("m")
+
+    def test_show(self):
+        self.write("p.zpl", self.source() + " }")
+        self.expect(0, "show", "p.zpl", "--index", 1, says=[r"lang +str +missing", r"author.id +i32"], silent=r"\?  ")
+
+
 class Views(Case):
     def setUp(self):
         super().setUp()

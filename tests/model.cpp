@@ -226,6 +226,8 @@ class Runner {
           if (needed.erase(step.field)) add_reads(step.expr, needed);
           break;
         case StepKind::Filter:
+        case StepKind::Assert:
+        case StepKind::Bucket:
           add_reads(step.expr, needed);
           break;
         case StepKind::OnError: {
@@ -267,6 +269,7 @@ class Runner {
       case StepKind::Assign:
         return assign(p, count - 1, std::move(in));
       case StepKind::Filter:
+      case StepKind::Assert:
         return filter(step, std::move(in));
       case StepKind::Select:
       case StepKind::Drop:
@@ -281,6 +284,8 @@ class Runner {
         return window(step, std::move(in), passes);
       case StepKind::Batch:
         return batch(step, std::move(in));
+      case StepKind::Bucket:
+        return bucket(step, std::move(in));
       case StepKind::Unbatch:
         return unbatch(std::move(in));
       case StepKind::OnError:
@@ -427,7 +432,7 @@ class Runner {
     for (auto& item : flow.items) {
       if (item && !item->ends_run && !item->settled) {
         const Scalar value = eval(step.expr, {&item->fields, 0, 0, 0, nullptr});
-        if (value.failed) {
+        if (value.failed || (step.kind == StepKind::Assert && !value.i)) {
           item->verdict_failed = true;
         } else if (!value.i) {
           item.reset();
@@ -517,6 +522,29 @@ class Runner {
       if (batch.members.size() == step.count) out.items.emplace_back(std::exchange(batch, {}));
     }
     if (!batch.members.empty() && !step.flag) out.items.emplace_back(batch);
+    return out;
+  }
+
+  Flow bucket(const Step& step, Flow in) {
+    end_region(in);
+    Flow out{Flow::Domain::Data, {}};
+    std::vector<Item> buckets(step.sizes.size());
+    for (auto& item : in.items) {
+      Scalar length;
+      if (!item->ends_run && !item->verdict_failed) length = eval(step.expr, {&item->fields, 0, 0, 0, nullptr});
+      if (length.failed) item->verdict_failed = item->settled = true;
+      if (item->ends_run || item->verdict_failed) {
+        out.items.push_back(item);
+        if (item->ends_run) return out;
+        continue;
+      }
+      size_t b = 0;
+      while (b < step.bounds.size() && step.bounds[b] <= length.i) ++b;
+      buckets[b].members.push_back(*item);
+      if (buckets[b].members.size() == step.sizes[b]) out.items.emplace_back(std::exchange(buckets[b], {}));
+    }
+    for (Item& rest : buckets)
+      if (!rest.members.empty() && !step.flag) out.items.emplace_back(rest);
     return out;
   }
 

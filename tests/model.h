@@ -58,20 +58,24 @@ enum class StepKind {
   Window,
   Repeat,
   Batch,
+  Bucket,
   Unbatch,
+  Assert,
   OnError,
   Prefetch,
 };
 struct Step {
   StepKind kind = StepKind::Take;
   std::string field;                // Assign
-  Expr expr;                        // Assign, Filter
+  Expr expr;                        // Assign, Filter, Assert, Bucket (length)
   std::vector<std::string> fields;  // Select, Drop
   uint64_t count = 0;               // Take, Skip, Repeat, Batch, Window (buffer), Shard (number of shards)
   uint64_t index = 0;               // Shard
   bool endless = false;             // Repeat: written without count; `count` is as many passes as a take below can need
   uint64_t seed = 0;                // Shuffle, Window
-  bool flag = true;                 // Shuffle, Window: reshuffle_each_epoch; Batch: drop_remainder
+  bool flag = true;                 // Shuffle, Window: reshuffle_each_epoch; Batch, Bucket: drop_remainder
+  std::vector<int64_t> bounds;      // Bucket
+  std::vector<uint64_t> sizes;      // Bucket: one more
   std::string policy;               // OnError
   std::optional<uint64_t> max_errors;
 };

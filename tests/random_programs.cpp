@@ -1,6 +1,7 @@
 #include "tests/random_programs.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <fstream>
@@ -93,6 +94,11 @@ std::string text(const Step& s) {
       return s.endless ? "repeat()" : fmt::format("repeat({})", s.count);
     case StepKind::Batch:
       return fmt::format("batch({}, drop_remainder={})", s.count, s.flag);
+    case StepKind::Bucket:
+      return fmt::format("bucket_by_length({}, boundaries=[{}], batch_sizes=[{}], drop_remainder={})", text(s.expr),
+                         fmt::join(s.bounds, ", "), fmt::join(s.sizes, ", "), s.flag);
+    case StepKind::Assert:
+      return fmt::format("assert({}, \"not so\")", text(s.expr));
     case StepKind::Unbatch:
       return "unbatch()";
     case StepKind::OnError:
@@ -263,6 +269,7 @@ class Generator {
         for (const std::string& f : step.fields) s.fields.erase(f);
         break;
       case StepKind::Filter:
+      case StepKind::Assert:
         s.domain = std::max(s.domain, State::Domain::Holes);
         break;
       case StepKind::Take:
@@ -276,8 +283,9 @@ class Generator {
         s.most *= static_cast<int64_t>(step.count);
         break;
       case StepKind::Batch:
+      case StepKind::Bucket:
       case StepKind::Unbatch:
-        s.batched = step.kind == StepKind::Batch;
+        s.batched = step.kind != StepKind::Unbatch;
         [[fallthrough]];
       case StepKind::Window:
         s.domain = State::Domain::Data;
@@ -311,7 +319,8 @@ class Generator {
         draws_ = nullptr;
         std::optional<Expr> e = boolean(s, 2);
         if (!e) return;
-        return add(p, s, {.kind = StepKind::Filter, .expr = std::move(*e)});
+        const StepKind kind = random_.chance(20) ? StepKind::Assert : StepKind::Filter;
+        return add(p, s, {.kind = kind, .expr = std::move(*e)});
       }
       case 8:
         return add(p, s, {.kind = StepKind::Take, .count = small(0, 30)});
@@ -341,6 +350,15 @@ class Generator {
       case 14:
       case 15:
         if (s.batched) return add(p, s, {.kind = StepKind::Unbatch});
+        if (random_.chance(40)) {
+          draws_ = nullptr;
+          std::optional<Expr> length = integer(s, 1, true);
+          if (!length) return;
+          Step step{.kind = StepKind::Bucket, .expr = std::move(*length), .flag = random_.chance(30)};
+          for (int64_t bound = random_.in(-3, 3); random_.chance(60); bound += random_.in(1, 6)) step.bounds.push_back(bound);
+          for (size_t i = 0; i <= step.bounds.size(); ++i) step.sizes.push_back(small(1, 5));
+          return add(p, s, std::move(step));
+        }
         return add(p, s, {.kind = StepKind::Batch, .count = small(1, 7), .flag = random_.chance(30)});
       case 16:
       case 17: {

@@ -204,8 +204,7 @@ TEST(Syntax, ErrorsInWords) {
   EXPECT_EQ(said("zpl 2 range(1)"), "error[E0106]: this compiler knows version 1 of the language, not 2 @t.zpl:1:5");
   EXPECT_EQ(said("pipeline p() { range(1) }"), "error[E0106]: the version of the language is not stated @t.zpl:1:1");
   EXPECT_EQ(said("zpl 1 let a = 1"), "error[E0100]: the file has no pipeline @t.zpl:1:16");
-  EXPECT_EQ(said("zpl 1 pipeline p(x: int?) { range(1) }"),
-            "error[E0107]: an optional type `T?` is not part of version 1 of the language @t.zpl:1:21");
+  EXPECT_EQ(said("zpl 1 pipeline p(x: set<int>) { range(1) }"), "error[E0203]: no type is called `set<T>` @t.zpl:1:21");
   EXPECT_EQ(said("import \"a.zpl\" as a range(1)"),
             "error[E0107]: `import` is not part of version 1 of the language @t.zpl:1:1");
   EXPECT_EQ(said("range(1) | x = \xE2\x80\x9C"

@@ -52,16 +52,16 @@ std::string type_change(const StreamType& type, const StreamType* before) {
   auto add = [&](const std::string& text) { out += (out.empty() ? "" : ", ") + text; };
   for (size_t i = 0; i < type.fields.size(); ++i) {
     const Field& field = type.fields[i];
-    // Most steps keep most fields in their places.
-    if (before != nullptr && i < before->fields.size() && before->fields[i] == field) continue;
+    if (is_companion(field.name)) continue;
     const Field* old = before != nullptr ? before->find(field.name) : nullptr;
-    if (old == nullptr || old->type != field.type) add(fmt::format("{}: {}", field.name, to_string(field.type)));
+    if (old == nullptr || field_type_text(*before, *old) != field_type_text(type, field))
+      add(fmt::format("{}: {}", field.name, field_type_text(type, field)));
   }
   if (before != nullptr) {
     for (size_t i = 0; i < before->fields.size(); ++i) {
       const std::string& name = before->fields[i].name;
       bool in_place = i < type.fields.size() && type.fields[i].name == name;
-      if (!in_place && type.find(name) == nullptr) add("-" + name);
+      if (!in_place && !is_companion(name) && type.find(name) == nullptr) add("-" + name);
     }
   }
   if (type.batch && (before == nullptr || !before->batch)) add(fmt::format("batch of {}", type.batch->size));
@@ -120,11 +120,10 @@ std::string dot_head(const std::string& title) {
       dot_escape(title));
 }
 
-Json json_of(const Type& type) { return to_string(type); }
-
 Json json_of(const StreamType& type) {
   Json fields = Json::object();
-  for (const Field& field : type.fields) fields[field.name] = json_of(field.type);
+  for (const Field& field : type.fields)
+    if (!is_companion(field.name)) fields[field.name] = field_type_text(type, field);
   Json out{{"fields", fields}};
   if (type.batch) out["batch"] = {{"size", type.batch->size}, {"drop_remainder", type.batch->drop_remainder}};
   out["domain"] = type.domain == Domain::Indexed ? "indexed" : type.domain == Domain::Holes ? "holes" : "data";
@@ -288,7 +287,7 @@ std::string plan_json(const Plan& plan, const SourceMap& sources, const std::str
     Json inputs = Json::array(), outputs = Json::object(), lines = Json::array(), steps = Json::array();
     for (PlanNodeId input : node.inputs) inputs.push_back(input.index);
     for (const OutputField& field : node.outputs) {
-      outputs[field.name] = field.expr.valid() ? json_of(plan.graph.expr(field.expr).type) : Json();
+      outputs[field.name] = field.expr.valid() ? Json(to_string(plan.graph.expr(field.expr).type)) : Json();
     }
     for (const Span& span : node.origins) lines.push_back(line_of(sources, span));
     for (int32_t step : node.steps_written) steps.push_back(step_number(step));

@@ -8,9 +8,11 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "ops/all_ops.h"
 #include "optimizer/rules/all_rules.h"
+#include "runtime/reference/sample_evaluator.h"
 #include "zephonc/console.h"
 #include "zephonc/costs_file.h"
 #include "zephonc/files.h"
@@ -111,10 +113,29 @@ std::optional<int> Session::load() {
   }
   if (!diags_.empty()) say(render(diags_, sources_, render_options()));
   if (!program_) return kExitProgram;
-  std::string all = std::string(ZEPHON_VERSION) + '\0' + content;
-  for (const ProgramParameter& p : program_->parameters) all += fmt::format("\0{}={}", p.name, p.value);
-  fingerprint_ = hex_digest(all);
+  text_of_program_ = std::string(ZEPHON_VERSION) + '\0' + content;
+  for (const ProgramParameter& p : program_->parameters) text_of_program_ += fmt::format("\0{}={}", p.name, p.value);
   return std::nullopt;
+}
+
+std::string Session::fingerprint() const {
+  std::string all = text_of_program_;
+  DataConstants constants(graph(), base_dir_);
+  std::set<ExprId> seen;
+  auto add = [&](ExprId root) {
+    for (ExprId id : graph().topological(root)) {
+      if (!is_data_constant(graph().expr(id)) || !seen.insert(id).second) continue;
+      const Value& value = constants.get(id);
+      all += fmt::format("\0{}:", to_text(graph(), id));
+      all.append(reinterpret_cast<const char*>(value.bytes().data()), value.bytes().size());
+      for (const std::string& item : value.string_items()) all += item + '\0';
+    }
+  };
+  for (NodeId id : graph().topological()) {
+    for (const Assign& assign : graph().node(id).assigns) add(assign.expr);
+    if (graph().node(id).predicate.valid()) add(graph().node(id).predicate);
+  }
+  return hex_digest(all);
 }
 
 std::optional<int> Session::optimizer_options(OptimizeOptions& out) const {

@@ -36,8 +36,8 @@ class Session {
   const Graph& graph() const { return program_->graph; }
   const Program& program() const { return *program_; }
   const std::string& base_dir() const { return base_dir_; }
-  /// Of the program's text, its parameters and our version, in hex.
-  const std::string& fingerprint() const { return fingerprint_; }
+  /// Of the program's text, its parameters, the content of its side tables and our version, in hex.
+  std::string fingerprint() const;
   uint32_t line_of(const Span& span) const;
   int threads() const;
   size_t memory() const;
@@ -60,7 +60,7 @@ class Session {
   Diagnostics diags_;
   FileId file_;
   std::optional<Program> program_;
-  std::string base_dir_, fingerprint_, expected_hash_;
+  std::string base_dir_, text_of_program_, expected_hash_;
 };
 
 /// Says that there is no such rule and which are near; 64.

@@ -477,7 +477,8 @@ class Planner {
     bool tensors = false;
     for (const auto& [name, expr] : outputs)
       tensors |= !is_leaf(graph().expr(expr)) && !is_small(graph().expr(expr).type);
-    const int64_t size = node(batch).type.batch ? node(batch).type.batch->size : 0;
+    const bool one_size = node(batch).type.batch && !node(batch).predicate.valid();  // buckets are not cut in order
+    const int64_t size = one_size ? node(batch).type.batch->size : 0;
     if (!door_.enabled(rules::BatchInPlace) || !tensors || p.on_batches || size <= 0) {
       if (door_.enabled(rules::BatchInPlace) && !tensors)
         refuse(rules::BatchInPlace, batch, std::string(node(batch).op->name));

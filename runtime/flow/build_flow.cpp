@@ -537,7 +537,8 @@ void Runner::Engine::find_skips() {
   for (const auto& lane : lanes_) {
     SerialOp* batch = lane->target;
     if (batch->plan_node().kind != PlanNode::Kind::Batch || lane->first->chunk_rows <= 0) continue;
-    if (lane->first->chunk_rows != plan_.graph.node(batch->plan_node().node).attrs.integer("batch_size")) continue;
+    const Attrs& attrs = plan_.graph.node(batch->plan_node().node).attrs;
+    if (!attrs.has("batch_size") || lane->first->chunk_rows != attrs.integer("batch_size")) continue;
     bool keeps = true;
     for (const auto& stage : lane->stages) keeps = keeps && stage->keeps_rows();
     SerialOp* next = nullptr;

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "graph/op_def.h"
+#include "graph/padding.h"
 
 namespace zephon {
 namespace {
@@ -315,12 +316,145 @@ class RowOpNode final : public SerialOp, private RowSink {
   uint64_t rejected_ = 0;
 };
 
+// Members of one batch, whole: its shapes are those of the first member, or padded.
+class Stacker {
+ public:
+  Stacker(const Plan& plan, const PlanNode& node, const std::vector<std::string>& columns, BufferPool& pool)
+      : graph_node_(plan.graph.node(node.node)), columns_(columns), pool_(pool) {
+    const StreamType& input = plan.graph.node(graph_node_.inputs[0]).type;
+    for (const std::string& name : columns) {
+      const Field* field = input.find(name);
+      open_.push_back(field && !field->type.has_static_shape());
+    }
+  }
+  ChunkPtr stack(std::vector<ChunkPtr>& parts) {
+    ChunkPtr batch = parts[0];
+    if (parts.size() > 1) {
+      places_.clear();
+      for (const ChunkPtr& part : parts)
+        for (int64_t row = 0; row < part->rows; ++row) places_.push_back({&part, row});
+      batch = gather(pool_, places_);
+    }
+    parts.clear();
+    return graph_node_.op->algebra.pads ? pad(std::move(batch)) : check_shapes(std::move(batch));
+  }
+  const Node& graph_node() const { return graph_node_; }
+
+ private:
+  // The first member fixes the shape of each field; one that deviates fails.
+  ChunkPtr check_shapes(ChunkPtr batch) const {
+    std::vector<Issue> found;
+    for (size_t c = 0; c < batch->columns.size(); ++c) {
+      const Column& column = batch->columns[c];
+      if (column.fixed() || batch->rows < 2) continue;
+      auto index = static_cast<int32_t>(c);
+      std::vector<int64_t> first, own;
+      if (!shape_of(*batch, index, 0, first)) continue;
+      for (int64_t row = 1; row < batch->rows; ++row) {
+        if (!shape_of(*batch, index, row, own) || own == first) continue;
+        found.push_back(
+            {row, index,
+             std::make_shared<Value>(Value::failed(
+                 {"R0410",
+                  fmt::format("`{}` has shape [{}], but [{}] in the first sample of its batch, {}", columns_[c],
+                              fmt::join(own, ", "), fmt::join(first, ", "), to_string(batch->id(0))),
+                  graph_node_.origin}))});
+      }
+    }
+    if (found.empty()) return batch;
+    auto out_batch = std::make_shared<Chunk>(*batch);
+    for (const Issue& issue : found) {
+      std::erase_if(out_batch->issues,
+                    [&](const Issue& old) { return old.row == issue.row && old.column == issue.column; });
+      out_batch->issues.push_back(issue);
+    }
+    std::sort(out_batch->issues.begin(), out_batch->issues.end(),
+              [](const Issue& a, const Issue& b) { return std::pair(a.row, a.column) < std::pair(b.row, b.column); });
+    return out_batch;
+  }
+  // Dimensions that the type of a field leaves open grow to those of the largest member.
+  ChunkPtr pad(ChunkPtr batch) const {
+    std::shared_ptr<Chunk> out;
+    std::vector<std::vector<int64_t>> shapes;
+    std::vector<int64_t> own;
+    for (size_t c = 0; c < batch->columns.size(); ++c) {
+      if (!open_[c]) continue;
+      const auto index = static_cast<int32_t>(c);
+      const Column& column = batch->columns[c];
+      shapes.clear();
+      for (int64_t row = 0; row < batch->rows; ++row)
+        if (shape_of(*batch, index, row, own)) shapes.push_back(own);
+      if (shapes.empty()) continue;
+      const std::vector<int64_t> shape = padded_shape(graph_node_, shapes);
+      if (column.fixed() && std::ranges::all_of(shapes, [&](const auto& s) { return s == shape; })) continue;
+      if (!out) out = std::make_shared<Chunk>(*batch);
+      TensorRef row_ref;
+      row_ref.elem = column.row.elem;
+      row_ref.rank = static_cast<int32_t>(shape.size());
+      std::ranges::copy(shape, row_ref.shape);
+      out->columns[c] = make_fixed_column(pool_, row_ref, batch->rows);
+      Value padding = Value::scalar(padding_of(graph_node_, columns_[c], row_ref.elem));
+      StringRef text;
+      const void* element = padding.bytes().data();
+      if (is_string(row_ref.elem)) {
+        auto kept = std::make_shared<const std::string>(padding.string_items()[0]);
+        text = {kept->data(), kept->size()};
+        element = &text;
+        out->keep.push_back(kept);
+      }
+      for (int64_t row = 0; row < batch->rows; ++row) {
+        std::byte* to = out->columns[c].data + static_cast<size_t>(row) * out->columns[c].row_bytes;
+        TensorRef from = column.at(row);
+        const Issue* issue = batch->issue(row, index);
+        std::string problem;
+        if (issue || !(problem = longer_than(columns_[c], {from.shape, static_cast<size_t>(from.rank)}, shape)).empty()) {
+          std::memset(to, 0, out->columns[c].row_bytes);
+          Value value = !issue                         ? Value::failed({"R0410", problem, graph_node_.origin})
+                        : issue->value->whole_failed() ? *issue->value
+                                                       : padded_issue(*issue->value, shape, c);
+          std::erase_if(out->issues, [&](const Issue& old) { return old.row == row && old.column == index; });
+          out->issues.push_back({row, index, std::make_shared<Value>(std::move(value))});
+          continue;
+        }
+        pad_into(from, shape, element, to);
+      }
+      // Strings still point into the members.
+      if (column.indirect()) out->keep.push_back(batch);
+    }
+    if (!out) return batch;
+    std::sort(out->issues.begin(), out->issues.end(),
+              [](const Issue& a, const Issue& b) { return std::pair(a.row, a.column) < std::pair(b.row, b.column); });
+    return out;
+  }
+  Value padded_issue(const Value& value, const std::vector<int64_t>& shape, size_t column) const {
+    if (std::string problem = longer_than(columns_[column], value.shape(), shape); !problem.empty())
+      return Value::failed({"R0410", std::move(problem), graph_node_.origin});
+    return padded(value, shape, padding_of(graph_node_, columns_[column], value.elem()));
+  }
+  static bool shape_of(const Chunk& batch, int32_t column, int64_t row, std::vector<int64_t>& shape) {
+    if (const Issue* issue = batch.issue(row, column)) {
+      if (issue->value->whole_failed()) return false;
+      shape = issue->value->shape();
+      return true;
+    }
+    const TensorRef ref = batch.columns[static_cast<size_t>(column)].at(row);
+    shape.assign(ref.shape, ref.shape + ref.rank);
+    return true;
+  }
+
+  const Node& graph_node_;
+  std::vector<std::string> columns_;
+  std::vector<bool> open_;  // columns whose type leaves dimensions open
+  BufferPool& pool_;
+  std::vector<RowPlace> places_;
+};
+
 class BatchNode final : public SerialOp {
  public:
   BatchNode(const Plan& plan, const PlanNode& node, const std::vector<std::string>& columns, BufferPool& pool)
-      : SerialOp(node, pool), graph_node_(plan.graph.node(node.node)), columns_(columns) {
-    size_ = graph_node_.attrs.integer("batch_size");
-    drop_remainder_ = graph_node_.attrs.flag("drop_remainder");
+      : SerialOp(node, pool), stacker_(plan, node, columns, pool) {
+    size_ = stacker_.graph_node().attrs.integer("batch_size");
+    drop_remainder_ = stacker_.graph_node().attrs.flag("drop_remainder");
   }
   void begin(const EpochContext&) override { clear(); }
   void accept(int, const ChunkPtr& chunk) override {
@@ -367,66 +501,84 @@ class BatchNode final : public SerialOp {
     count_ = 0;
   }
   void emit() {
-    ChunkPtr batch = parts_[0];
-    if (parts_.size() > 1) {
-      places_.clear();
-      for (const ChunkPtr& part : parts_)
-        for (int64_t row = 0; row < part->rows; ++row) places_.push_back({&part, row});
-      batch = gather(pool_, places_);
-    }
-    clear();
     NodeCounters::add(counters.rows_out, 1);
-    out->push(check_shapes(std::move(batch)));
+    ChunkPtr batch = stacker_.stack(parts_);
+    clear();
+    out->push(std::move(batch));
   }
-  // The first member fixes the shape of each field; one that deviates fails.
-  ChunkPtr check_shapes(ChunkPtr batch) const {
-    std::vector<Issue> found;
-    for (size_t c = 0; c < batch->columns.size(); ++c) {
-      const Column& column = batch->columns[c];
-      if (column.fixed() || batch->rows < 2) continue;
-      auto index = static_cast<int32_t>(c);
-      std::vector<int64_t> first, own;
-      if (!shape_of(*batch, index, 0, first)) continue;
-      for (int64_t row = 1; row < batch->rows; ++row) {
-        if (!shape_of(*batch, index, row, own) || own == first) continue;
-        found.push_back(
-            {row, index,
-             std::make_shared<Value>(Value::failed(
-                 {"R0410",
-                  fmt::format("`{}` has shape [{}], but [{}] in the first sample of its batch, {}", columns_[c],
-                              fmt::join(own, ", "), fmt::join(first, ", "), to_string(batch->id(0))),
-                  graph_node_.origin}))});
-      }
-    }
-    if (found.empty()) return batch;
-    auto out_batch = std::make_shared<Chunk>(*batch);
-    for (const Issue& issue : found) {
-      std::erase_if(out_batch->issues,
-                    [&](const Issue& old) { return old.row == issue.row && old.column == issue.column; });
-      out_batch->issues.push_back(issue);
-    }
-    std::sort(out_batch->issues.begin(), out_batch->issues.end(),
-              [](const Issue& a, const Issue& b) { return std::pair(a.row, a.column) < std::pair(b.row, b.column); });
-    return out_batch;
-  }
-  static bool shape_of(const Chunk& batch, int32_t column, int64_t row, std::vector<int64_t>& shape) {
-    if (const Issue* issue = batch.issue(row, column)) {
-      if (issue->value->whole_failed()) return false;
-      shape = issue->value->shape();
-      return true;
-    }
-    const TensorRef& ref = batch.columns[static_cast<size_t>(column)].refs[row];
-    shape.assign(ref.shape, ref.shape + ref.rank);
-    return true;
-  }
-
-  const Node& graph_node_;
-  std::vector<std::string> columns_;
+  Stacker stacker_;
   int64_t size_ = 1, count_ = 0;
   bool drop_remainder_ = false;
   std::vector<ChunkPtr> parts_;
-  std::vector<RowPlace> places_;
 };
+
+// One batch in the making for each bucket; the column that the predicate names says which is a row's.
+class BucketNode final : public SerialOp {
+ public:
+  BucketNode(const Plan& plan, const PlanNode& node, const std::vector<std::string>& columns, BufferPool& pool)
+      : SerialOp(node, pool), stacker_(plan, node, columns, pool) {
+    const Node& graph_node = stacker_.graph_node();
+    bounds_ = graph_node.attrs.get<std::vector<int64_t>>("boundaries");
+    sizes_ = graph_node.attrs.get<std::vector<int64_t>>("batch_sizes");
+    drop_remainder_ = graph_node.attrs.flag("drop_remainder");
+    const std::string& name = plan.graph.expr(graph_node.predicate).attrs.text("name");
+    key_ = static_cast<int32_t>(std::find(columns.begin(), columns.end(), name) - columns.begin());
+    buckets_.resize(sizes_.size());
+  }
+  void begin(const EpochContext&) override { clear(); }
+  void accept(int, const ChunkPtr& chunk) override {
+    if (passes_mark(chunk)) return;
+    NodeCounters::add(counters.rows_in, chunk->rows);
+    for (int64_t row = 0; row < chunk->rows; ++row) {
+      if (!chunk->issues.empty() && chunk->row_failed(row)) {
+        out->push(slice(chunk, row, 1));
+        continue;
+      }
+      if (const Issue* issue = chunk->issue(row, key_)) {  // without a length it belongs to no batch
+        auto failed = std::make_shared<Chunk>(*slice(chunk, row, 1));
+        failed->issues.insert(failed->issues.begin(),
+                              {0, Issue::kFailedRow, std::make_shared<Value>(Value::failed(*issue->value->failure()))});
+        out->push(failed);
+        continue;
+      }
+      const int64_t length = *static_cast<const int64_t*>(chunk->columns[static_cast<size_t>(key_)].at(row).data);
+      const auto b = static_cast<size_t>(std::upper_bound(bounds_.begin(), bounds_.end(), length) - bounds_.begin());
+      const bool large = chunk->rows > 1 && row_bytes(*chunk, row) >= kIsolateBytes;
+      buckets_[b].push_back(large ? isolate(pool_, *chunk, row) : slice(chunk, row, 1));
+      if (static_cast<int64_t>(buckets_[b].size()) == sizes_[b]) emit(buckets_[b]);
+    }
+  }
+  void save(OperatorState& state) const override {
+    for (const auto& bucket : buckets_)
+      for (const ChunkPtr& member : bucket) state.rows.push_back(member->id(0));
+  }
+  // Each goes back into its bucket, none of which is full.
+  void restore(const OperatorState&, const ChunkPtr& rows) override {
+    if (rows) accept(0, rows);
+  }
+  void end(int) override {
+    for (auto& bucket : buckets_)
+      if (!bucket.empty() && !drop_remainder_) emit(bucket);
+    clear();
+    out->end();
+  }
+
+ private:
+  void clear() {
+    for (auto& bucket : buckets_) bucket.clear();
+  }
+  void emit(std::vector<ChunkPtr>& bucket) {
+    NodeCounters::add(counters.rows_out, 1);
+    out->push(stacker_.stack(bucket));
+  }
+
+  Stacker stacker_;
+  std::vector<int64_t> bounds_, sizes_;
+  bool drop_remainder_ = false;
+  int32_t key_ = 0;
+  std::vector<std::vector<ChunkPtr>> buckets_;
+};
+
 
 class UnbatchNode final : public SerialOp {
  public:
@@ -633,6 +785,8 @@ std::unique_ptr<SerialOp> make_serial_op(const Plan& plan, const PlanNode& node,
                                          SerialEvents& events) {
   switch (node.kind) {
     case PlanNode::Kind::Batch:
+      if (plan.graph.node(node.node).predicate.valid())
+        return std::make_unique<BucketNode>(plan, node, columns, pool);
       return std::make_unique<BatchNode>(plan, node, columns, pool);
     case PlanNode::Kind::Unbatch:
       return std::make_unique<UnbatchNode>(node, pool);

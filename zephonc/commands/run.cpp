@@ -98,6 +98,24 @@ std::string busiest(const std::vector<OperatorReport>& operators) {
   return most != nullptr ? most->name : "";
 }
 
+/// A field that arrays cannot hold, where they are asked for.
+std::optional<Failure> format_problem(const Graph& graph, const Options& options) {
+  if (options.out.empty() || options.format == "jsonl") return std::nullopt;
+  const StreamType& type = graph.node(graph.output()).type;
+  for (const Field& field : type.fields) {
+    if (!is_companion(field.name)) continue;
+    const std::string name = field.name.substr(0, field.name.find_first_of("?#"));
+    const bool missing = field.name.ends_with('?');
+    return Failure{"R0508",
+                   fmt::format("`{}` is `{}`, which the format {} cannot hold: {}, or write --format=jsonl", name,
+                               field_type_text(type, *type.find(name)), options.format,
+                               missing ? fmt::format("say what stands for a missing value, `{0} = default({0}, ...)`", name)
+                                       : fmt::format("take one of the lists, `{0} = {0}[0]`", name)),
+                   {}};
+  }
+  return std::nullopt;
+}
+
 /// One run, from open sources to a report.
 class Run {
  public:
@@ -123,6 +141,7 @@ class Run {
                              {}});
       }
     }
+    if (auto problem = format_problem(session_.graph(), options_)) return show_problem(*problem);
     Failure failure;
     sources_ = open_sources(session_.graph(), {session_.base_dir()}, failure);
     if (sources_ == nullptr) {

@@ -81,7 +81,7 @@ class Show {
     std::vector<std::pair<std::string, const Value*>> fields;
     size_t name_width = 0, type_width = 0;
     for (const auto& [name, lazy] : sample.fields) {
-      if (name.starts_with('$')) continue;
+      if (name.starts_with('$') || is_companion(name)) continue;
       const Value& value = lazy->force();
       fields.emplace_back(name, &value);
       name_width = std::max(name_width, name.size());
@@ -89,7 +89,10 @@ class Show {
     }
     for (const auto& [name, value] : fields) {
       std::string type = value->whole_failed() ? "?" : type_text(*value);
-      text_ += fmt::format("  {:<{}}  {:<{}}  {}\n", name, name_width, type, type_width, content_text(*value));
+      const LazyValue missing = sample.find(missing_field(name));
+      const bool absent = missing && !missing->force().any_failed() && missing->force().rank() == 0 && missing->force().at(0).i;
+      text_ += fmt::format("  {:<{}}  {:<{}}  {}\n", name, name_width, type, type_width,
+                           absent ? "missing" : content_text(*value));
     }
     if (sample.verdict) {
       text_ += fmt::format("\na filter FAILED on it, {}: {}\n", sample.verdict->code, sample.verdict->message);

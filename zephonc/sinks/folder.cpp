@@ -162,12 +162,36 @@ class JsonlWriter : public Writer {
   std::optional<Failure> write(const DeliveredRecord& record) override {
     if (auto failure = open()) return failure;
     line_ = "{";
-    for (const DeliveredField& field : record.fields) {
-      if (line_.size() > 1) line_ += ", ";
-      append_json_string(line_, field.name);
+    // In byte order the leaves of a record follow each other, and companions their field.
+    std::vector<std::string> open;  // records around the field before
+    bool first = true;
+    for (size_t i = 0; i < record.fields.size(); ++i) {
+      const DeliveredField& field = record.fields[i];
+      if (is_companion(field.name)) continue;
+      std::vector<std::string> path;
+      std::string_view rest = field.name;
+      for (size_t dot; (dot = rest.find('.')) != rest.npos; rest.remove_prefix(dot + 1)) path.emplace_back(rest.substr(0, dot));
+      size_t common = 0;
+      while (common < path.size() && common < open.size() && path[common] == open[common]) ++common;
+      line_.append(open.size() - common, '}');
+      if (!first) line_ += ", ";
+      for (size_t k = common; k < path.size(); ++k) {
+        append_json_string(line_, path[k]);
+        line_ += ": {";
+      }
+      open = std::move(path);
+      first = false;
+      append_json_string(line_, rest);
       line_ += ": ";
-      append_json(line_, field);
+      const DeliveredField* missing = nullptr;
+      std::vector<const DeliveredField*> lengths;
+      for (const DeliveredField& other : record.fields) {
+        if (other.name == missing_field(field.name)) missing = &other;
+        if (other.name == lengths_field(field.name, lengths.size() + 1)) lengths.push_back(&other);
+      }
+      append_json(line_, field, missing, lengths);
     }
+    line_.append(open.size(), '}');
     line_ += "}\n";
     return file_.write(line_);
   }

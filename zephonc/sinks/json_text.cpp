@@ -74,15 +74,34 @@ void append_element(std::string& out, const DeliveredField& field, int64_t i) {
   }
 }
 
-void append_dim(std::string& out, const DeliveredField& field, size_t dim, int64_t& next) {
-  if (dim == field.shape.size()) return append_element(out, field, next++);
-  out += '[';
-  for (int64_t i = 0; i < field.shape[dim]; ++i) {
-    if (i > 0) out += ", ";
-    append_dim(out, field, dim + 1, next);
+// Walks a field in order. `next` and `next_missing` stand before the element, and the mark, that come next.
+struct Walk {
+  std::string& out;
+  const DeliveredField& field;
+  const DeliveredField* missing;
+  int64_t next = 0, next_missing = 0;
+
+  void dim(size_t d) {
+    if (missing != nullptr && d == missing->shape.size() && load<uint8_t>(*missing, next_missing++) != 0) {
+      int64_t count = 1;
+      for (size_t i = d; i < field.shape.size(); ++i) count *= field.shape[i];
+      next += count;
+      out += "null";
+      return;
+    }
+    if (d == field.shape.size()) return append_element(out, field, next++);
+    list(field.shape[d], [&] { dim(d + 1); });
   }
-  out += ']';
-}
+  template <class F>
+  void list(int64_t count, F&& item) {
+    out += '[';
+    for (int64_t i = 0; i < count; ++i) {
+      if (i > 0) out += ", ";
+      item();
+    }
+    out += ']';
+  }
+};
 
 }  // namespace
 
@@ -123,8 +142,19 @@ void append_json_string(std::string& out, std::string_view text) {
 }
 
 void append_json(std::string& out, const DeliveredField& field) {
-  int64_t next = 0;
-  append_dim(out, field, 0, next);
+  append_json(out, field, nullptr, {});
+}
+
+void append_json(std::string& out, const DeliveredField& field, const DeliveredField* missing,
+                 std::span<const DeliveredField* const> lengths) {
+  Walk walk{out, field, missing};
+  if (lengths.empty()) return walk.dim(0);
+  std::vector<int64_t> at(lengths.size());
+  auto lists = [&](const auto& self, size_t level) -> void {
+    const int64_t count = load<int64_t>(*lengths[level], at[level]++);
+    walk.list(count, [&] { level + 1 == lengths.size() ? walk.dim(1) : self(self, level + 1); });
+  };
+  walk.list(lengths[0]->count(), [&] { lists(lists, 0); });
 }
 
 }  // namespace zephon
