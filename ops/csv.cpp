@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/leaf_path.h"
 #include "ops/csv_row.h"
 #include "ops/row_source.h"
 #include "ops/stream_op.h"
@@ -68,9 +69,10 @@ bool check_header(const Node& node, ContentReader& content, const std::string& p
   const auto names = split_row(row, error);
   if (!names) return bad(fmt::format("the header of `{}` is broken: {}", shown_path(path), error));
   for (size_t i = 0; i < std::min(names->size(), schema.columns.size()); ++i) {
-    if ((*names)[i] != schema.columns[i].name)
+    const std::string declared = LeafPath::parse(schema.columns[i].name).field();
+    if ((*names)[i] != declared)
       return bad(fmt::format("column {} of `{}` is `{}`, the program declares `{}`", i + 1, shown_path(path),
-                             shown_path((*names)[i]), schema.columns[i].name));
+                             shown_path((*names)[i]), declared));
   }
   if (names->size() != schema.columns.size())
     return bad(fmt::format("`{}` has {} columns, the program declares {}", shown_path(path), names->size(),
@@ -96,7 +98,8 @@ void infer(const Node& node, std::span<const StreamType>, StreamType& out, std::
   out = {};
   out.fields = {{"$row", Type::scalar(Elem::Bytes)}};
   for (const Field& column : node.attrs.get<Schema>("columns").columns)
-    if (!column.type.is_scalar()) error = fmt::format("column `{}` must be a scalar", column.name);
+    if (!column.type.is_scalar() || column.name.find_first_of(".[") != std::string::npos)
+      error = fmt::format("column `{}` must be a scalar", LeafPath::parse(column.name).field());
 }
 
 }  // namespace
@@ -111,7 +114,7 @@ ZEPHON_OP_DEF(Csv) = {
         "Zstandard form is read as what it holds. `columns` declares "
         "all columns in the order of the file, and must agree with the header. Nothing is guessed: a row with "
         "another number of fields, a text that is not of its type, broken quotes or more than `max_line_bytes` fail "
-        "the sample, where that column is needed. A quote that never closes costs its own line only.",
+        "the sample, where that column is needed. Of a column `T?` an empty text is a missing value. A quote that never closes costs its own line only.",
     .example = "csv(\"examples/data/ecg.csv\", columns={millivolt: f32})",
     .implicit_column = "csv_field",
     .kernel = {.open = open},

@@ -2,12 +2,20 @@
 
 #include <cstring>
 
+#include "graph/leaf_path.h"
 #include "graph/op_def.h"
 #include "ops/csv_row.h"
 #include "ops/row_source.h"
 
 namespace zephon {
 namespace {
+
+// A column `T?` is missing where its text is empty.
+struct Part {
+  bool optional, asks_missing;
+  explicit Part(const Attrs& attrs)
+      : optional(attrs.text("name").ends_with('?')), asks_missing(attrs.text("part") == "missing") {}
+};
 
 Value define(DefineCall& call) {
   const Value& argument = call.arg(0);
@@ -27,9 +35,16 @@ Value define(DefineCall& call) {
     return Value::failed(
         call.failure("R0403", fmt::format("the row has {} fields, the program declares {}", fields->size(), count)));
   }
-  const auto scalar =
-      parse_element(attrs.get<Elem>("type"), (*fields)[static_cast<size_t>(attrs.integer("index"))], error);
-  if (!scalar) return Value::failed(call.failure("R0404", fmt::format("column `{}` {}", attrs.text("name"), error)));
+  const std::string& text = (*fields)[static_cast<size_t>(attrs.integer("index"))];
+  const Part part(attrs);
+  if (part.asks_missing) return Value::scalar(Scalar::of_bool(text.empty()));
+  if (text.empty() && part.optional) return Value(attrs.get<Elem>("type"), {});
+  const auto scalar = parse_element(attrs.get<Elem>("type"), text, error);
+  if (!scalar) {
+    if (text.empty()) error += "; if it may be empty, declare its type with a `?`";
+    const std::string name = LeafPath::parse(attrs.text("name")).field();
+    return Value::failed(call.failure("R0404", fmt::format("column `{}` {}", name, error)));
+  }
   return Value::scalar(*scalar);
 }
 
@@ -83,6 +98,14 @@ bool run(NativeCall& call) {
   }
   const Elem elem = attrs.get<Elem>("type");
   TensorRef& out = *call.output;
+  const Part part(attrs);
+  if (part.asks_missing || (part.optional && text.empty() && !is_string(elem))) {
+    const size_t size = part.asks_missing ? 1 : elem_size(elem);
+    if (!out.data) out.data = call.alloc(size);
+    out.rank = 0;
+    std::memset(out.data, part.asks_missing && text.empty(), size);
+    return true;
+  }
   if (!out.data) out.data = call.alloc(elem_size(elem));
   out.rank = 0;
   if (is_string(elem)) {
@@ -99,7 +122,9 @@ bool run(NativeCall& call) {
   return true;
 }
 
-void infer(InferCall& call) { call.result = Type::scalar(call.attrs.get<Elem>("type")); }
+void infer(InferCall& call) {
+  call.result = Type::scalar(call.attrs.text("part") == "missing" ? Elem::Bool : call.attrs.get<Elem>("type"));
+}
 
 }  // namespace
 
@@ -108,12 +133,12 @@ ZEPHON_OP_DEF(CsvField) = {
     .cls = OpClass::Opaque,
     .signature =
         "row: bytes, index: int >= 0, name: string, type: elem, count: int >= 1, "
-        "max_line_bytes: int = 1048576 >= 1 -> T",
+        "max_line_bytes: int = 1048576 >= 1, part: enum(value, missing) = value -> T",
     .summary = "Field `index` of a row of a table that has `count` fields, read as `type`.",
     .prose =
         "What `csv` assigns to its columns. Fails where the row does not have `count` fields, has broken quotes or is "
         "too long, and where the text is not of the type. Numbers are decimal, with a point and without spaces; "
-        "floats may be nan or inf; bool is true, false, True, False, 0 or 1; `str` must be UTF-8.",
+        "floats may be nan or inf; bool is true, false, True, False, 0 or 1; `str` must be UTF-8. Where `name` ends with `?` an empty text is a missing value; `part=missing` says so.",
     .example = "csv(\"examples/data/ecg.csv\", columns={millivolt: f32})",
     .effects = {.can_fail = true},
     .cost = {.ns_per_call = 200, .ns_per_element = 0},

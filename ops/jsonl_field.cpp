@@ -28,7 +28,8 @@ Value define_columns(DefineCall& call) {
   if (row.any_failed()) return forward(row);
   std::vector<std::string_view> texts;
   std::string error;
-  if (!split(call.expr().attrs, row.string_items()[0], texts, error)) return Value::failed(call.failure("R0403", error));
+  if (!split(call.expr().attrs, row.string_items()[0], texts, error))
+    return Value::failed(call.failure(row.string_items()[0] == kGoneRow ? "R0406" : "R0403", error));
   Value out(Elem::Bytes, {static_cast<int64_t>(texts.size())});
   for (size_t i = 0; i < texts.size(); ++i) out.mutable_string_items()[i] = texts[i];
   return out;

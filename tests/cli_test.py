@@ -677,6 +677,13 @@ class Records(Case):
         self.expect(0, "run", "p.zpl", "--manifest", "m")
         return self.read("m")
 
+    def test_csv(self):
+        self.write("t.csv", 'a,b\n1,x\n,\n3,""\n')
+        rows = self.records('zpl 1\npipeline p() { csv("t.csv", columns={a: i64?, b: str?}) | c = default(a, 7) }')
+        self.assertEqual([(row["a"], row["b"], row["c"]) for row in rows], [(1, "x", 1), (None, None, 7), (3, None, 3)])
+        self.write("p.zpl", 'zpl 1\npipeline p() { csv("t.csv", columns={a: i64, b: str}) }')
+        self.expect(2, "run", "p.zpl", says="column `a` is empty, not `i64`; if it may be empty")
+
     def test_show(self):
         self.write("p.zpl", self.source() + " }")
         self.expect(0, "show", "p.zpl", "--index", 1, says=[r"lang +str +missing", r"author.id +i32"], silent=r"\?  ")

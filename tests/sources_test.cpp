@@ -51,6 +51,7 @@ class SourcesTest : public ::testing::Test {
       attrs.set("name", columns[i].name);
       attrs.set("type", columns[i].type.elem);
       attrs.set("count", static_cast<int64_t>(columns.size()));
+      attrs.set("part", std::string("value"));
       attrs.set("max_line_bytes", max_line_bytes);
       const ExprId expr = graph.add(Expr{all_ops().find("csv_field"), {field}, attrs, columns[i].type, 0, nullptr, {}});
       assign.assigns.push_back({columns[i].name, expr});
