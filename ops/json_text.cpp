@@ -20,10 +20,12 @@ struct Buffer {
   std::string text;
   ondemand::parser parser;
   simdjson::dom::parser checker;
-  void load(std::string_view from) {
-    text.assign(from);
+  void load(std::string_view from, std::string_view before = {}, std::string_view behind = {}) {
+    text.assign(before);
+    text.append(from);
+    text.append(behind);
+    size = text.size();
     text.append(simdjson::SIMDJSON_PADDING, ' ');
-    size = from.size();
   }
   simdjson::padded_string_view view() const { return simdjson::padded_string_view(text.data(), size, text.size()); }
   size_t size = 0;
@@ -373,14 +375,10 @@ bool read_json_leaf(std::string_view text, const std::string& path_text, Elem el
   size_t first = 0;
   while (first < path.steps.size() && !path.steps[first].key.empty()) ++first;
   thread_local Buffer buffer;
-  buffer.load(text);
+  // A document that is a scalar is no value in simdjson: it is read as a list of one.
+  buffer.load(text, "[", "]");
   ondemand::document document;
   ondemand::value value;
-  // A document that is a scalar is no value in simdjson: it is read as a list of one.
-  std::string wrapped = "[";
-  buffer.text.insert(0, wrapped);
-  buffer.text[buffer.size + 1] = ']';
-  buffer.size += 2;
   auto code = buffer.parser.iterate(buffer.view()).get(document);
   ondemand::array array;
   if (!code) code = document.get_array().get(array);

@@ -221,6 +221,25 @@ def make_signal(rows):
                      f"record 208, lead MLII, 360 Hz, first 120 s of the excerpt; {form}"))
 
 
+REVIEWS = r"""{"text": "Sharp to the corners, and quiet.", "stars": 5, "lang": "en", "author": {"name": "Ida", "id": 12}, "tags": ["lens", "quiet"], "tokens": [[3, 1, 4], [1, 5]]}
+{"text": "Kam zerkratzt an.", "stars": 1, "lang": "de", "author": {"name": null, "id": 7}, "tags": [], "tokens": [[9]]}
+{"text": "Does what it says. \"Good\" \u2014 no more.", "stars": 3, "author": {"id": 31}, "tags": ["strap"], "tokens": []}
+{"text": "Tr\u00e8s bon, mais lourd.", "stars": 4, "lang": "fr", "author": {"name": "Noé", "id": 2}, "tags": ["lens", "heavy", "zoom"], "tokens": [[2, 6, 5, 3], [], [5]]}
+{"text": "", "stars": 2, "lang": null, "author": {"name": "Sam", "id": 12}, "tags": ["case"], "tokens": [[8, 9]]}
+{"text": "Second one I buy.", "stars": 5, "lang": "en", "author": {"name": "Ida", "id": 12}, "tags": ["lens"], "tokens": [[7], [9, 3, 2]]}
+"""
+CLASSES = "class,cultivar,grower\n0,Barolo,A\n1,Grignolino,B\n2,Barbera,C\n"
+
+
+def make_texts(rows):
+    """Small, and ours: records with what may be missing, and a side table."""
+    for name, text, what in (("reviews.jsonl", REVIEWS, "six invented reviews: missing, null and nested values"),
+                             ("wine_classes.csv", CLASSES, "the three cultivars of wine.csv")):
+        with open(os.path.join(OUT, name), "w", encoding="utf-8") as file:
+            file.write(text)
+        rows.append((name, "written for this project", "the Zephon developers", "Apache-2.0", "examples/data/make.py", what))
+
+
 HEAD = """# Where the example data comes from
 
 Written by `make.py`; `make.sh` makes everything again. Licences are those that the packages' copyright files state and,
@@ -238,7 +257,7 @@ def main():
     for part in ("photos", "segmentation"):
         shutil.rmtree(os.path.join(OUT, part), ignore_errors=True)
     rows = []
-    for make in (make_photos, make_segmentation, make_table, make_signal):
+    for make in (make_photos, make_segmentation, make_table, make_signal, make_texts):
         make(rows)
     versions = sorted(os.path.basename(p)[:-4].replace("%3a", ":").rsplit("_", 1)[0].replace("_", " ")
                       for p in glob.glob(os.path.join(WORK, "*.deb")))
