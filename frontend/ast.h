@@ -1,11 +1,12 @@
 // The program as written: what ZPL and YAML both become. Values own their children and copy deeply; every node has the
 // place it came from. Nothing here is resolved: names are texts, numbers are literals as typed, `x.f(y)` is a call
-// whose first operand is `x`. A node of a later version of the language (import) has its place in the
-// syntax already and is refused by parse_zpl.cpp.
+// whose first operand is `x`. How a thing was spelled is kept where a person chose it (parentheses, literals,
+// comments): frontend/print.h writes programs from here.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,7 @@ struct Expr {
   };
   Kind kind = Kind::Absent;
   bool method = false;
+  bool group = false;  // stands in parentheses
   uint32_t depth = 1;  // of the tree below, at most kMaxDepth
   Span span;
   std::string text;
@@ -46,6 +48,7 @@ struct Expr {
   std::vector<Name> names;  // of a call: parallel to operands, an empty text where the argument is positional
   std::vector<std::string> pieces;
   std::vector<SchemaField> fields;
+  std::string literal;  // a number or string as ZPL spells it: 50_000, "a\t{x}", r"a\t"
 };
 
 // Brackets nest at most this deep, and no tree of an expression is deeper than kMaxDepth (a long sum is a deep tree).
@@ -91,9 +94,10 @@ struct Step {
   std::vector<Name> fields;
   std::vector<Step> then;
   std::vector<Step> otherwise;
+  Span then_block, else_block;  // of an If: the braces and what they hold; none where there is no `else`
 };
 
-// A source and its steps. The source is a call, or the name of a stream.
+// A source and its steps. The source is a call, or the name of a stream (a Member where it is imported: `aug.web`).
 struct Pipe {
   Span span;
   Expr source;
@@ -106,8 +110,15 @@ struct Parameter {
   std::optional<Expr> default_value;
 };
 
+struct Import {
+  Name alias;
+  Span span;
+  Expr path;  // a string without holes
+};
+
 struct Let {
   Name name;
+  Span span;
   Expr value;
 };
 
@@ -120,10 +131,44 @@ struct Function {
 
 struct Stream {
   Name name;
+  Span span;
+  std::optional<Type> contract;
   Pipe pipe;
 };
 
+struct TestField {
+  Name name;
+  Expr value;
+};
+struct TestSample {
+  Span span;
+  std::vector<TestField> fields;
+};
+// `params: {size: 8}`, `input: {x: 3}`, `expect: [{y: 10}, {y: 11}]`, `check f(3) == 10`, `fails "overflow"`.
+struct TestEntry {
+  Name key;
+  Span span;
+  bool list = false;  // samples in brackets
+  std::vector<TestSample> samples;
+  std::optional<Expr> expr;  // of check and fails
+};
+// An example that `zephonc test` runs.
+struct Test {
+  std::string name;
+  std::string literal;  // the name as ZPL spells it, with its quotes
+  Span span, name_span, block;
+  std::optional<Name> of;  // the pipeline or stream under test
+  std::vector<TestEntry> entries;
+
+  const TestEntry* find(std::string_view key) const {
+    for (const TestEntry& entry : entries)
+      if (entry.key.text == key) return &entry;
+    return nullptr;
+  }
+};
+
 struct Declarations {
+  std::vector<Import> imports;
   std::vector<Let> lets;
   std::vector<Function> functions;
   std::vector<Stream> streams;
@@ -136,12 +181,22 @@ struct Pipeline {
   std::optional<Type> contract;
   Declarations declarations;
   Pipe pipe;
+  Span block;  // the braces and what they hold; none for a bare pipeline
+};
+
+// From `#` to the end of the line, without it.
+struct Comment {
+  Span span;
+  std::string text;
 };
 
 struct File {
   FileId file;
+  Span header;  // `zpl 1`; none where it is left out
   Declarations declarations;
-  std::vector<Pipeline> pipelines;  // one, in this version
+  std::vector<Pipeline> pipelines;
+  std::vector<Test> tests;
+  std::vector<Comment> comments;  // in the order of the text
 };
 
 }  // namespace zephon::ast

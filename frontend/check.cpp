@@ -127,6 +127,11 @@ Operand Compiler::evaluate(const ast::Expr& e, Frame& frame) {
       return apply(core(e.text == "-" ? "neg" : "not"), {x}, {}, e, frame);
     }
     case Form::Member: {
+      if (ImportEntry* import = find_import(e.operands[0], &frame)) {
+        Operand value = imported_constant(*import, {e.text, place(e.text_span, frame)});
+        value.span = e.span;
+        return value;
+      }
       // A member of a record.
       if (std::optional<Operand> base = record(e.operands[0], frame)) {
         if (base->is_poison()) return {};
@@ -183,9 +188,11 @@ Operand Compiler::name(const ast::Expr& e, Frame& frame) {
     return type;
   }
   std::string hint = did_you_mean(e.text, visible_names(frame));
-  if (hint.empty() && (find_operator(e.text, e, true) != nullptr || functions_.contains(e.text)))
+  if (hint.empty() && (find_operator(e.text, e, true) != nullptr || module_->functions.contains(e.text)))
     hint = fmt::format("`{0}` is an operator: write `{0}(...)`", e.text);
-  if (hint.empty() && streams_.contains(e.text)) hint = "a stream stands as a source, or as an argument of `mix`";
+  if (hint.empty() && module_->imports.contains(e.text)) hint = fmt::format("it is an import: write `{}.name`", e.text);
+  if (hint.empty() && module_->streams.contains(e.text))
+    hint = "a stream stands as a source, or as an argument of `mix`";
   bool sample = frame.fields != nullptr && frame.arguments == nullptr;
   auto builder = sample ? error(Kind::UnknownName, "no field, parameter or constant is called `{}` here", e.text)
                  : frame.arguments != nullptr
@@ -212,6 +219,7 @@ Operand Compiler::string(const ast::Expr& e, Frame& frame) {
   add_text(e.pieces[0]);
   for (size_t i = 0; i < e.operands.size(); ++i) {
     Operand hole = evaluate(e.operands[i], frame);
+    if (i == 0 && e.pieces[0].empty()) result.value.folder = hole.value.folder;
     if (hole.is_poison()) {
       good = false;
     } else if (hole.is_static()) {
@@ -232,7 +240,10 @@ Operand Compiler::string(const ast::Expr& e, Frame& frame) {
     std::string text;
     for (const Operand& part : parts) text += part.value.text;
     result.kind = Operand::Kind::Static;
+    // The folder of what the text begins with.
+    std::string folder = e.operands.empty() || !e.pieces[0].empty() ? module_->folder : result.value.folder;
     result.value = StaticValue::of(std::move(text), elem);
+    result.value.folder = std::move(folder);
     return result;
   }
   for (Operand& part : parts)
@@ -360,7 +371,31 @@ std::optional<Compiler::Matched> Compiler::match(const OpDef& op, const ast::Exp
 }
 
 Operand Compiler::call(const ast::Expr& e, Frame& frame) {
-  if (auto it = functions_.find(e.text); it != functions_.end()) return call_function(it->second, e, frame);
+  // `aug.f(x)` and `x.aug.f(y)`: the function of an import.
+  if (e.method) {
+    const ast::Expr& left = e.operands[0];
+    bool chained = left.kind == ast::Expr::Kind::Member && module_->imports.contains(left.text) &&
+                   find_operator(left.text, left, true) == nullptr;
+    ast::Expr alias;
+    alias.kind = ast::Expr::Kind::Name;
+    alias.text = left.text;
+    if (ImportEntry* import = find_import(chained ? alias : left, chained ? nullptr : &frame)) {
+      FunctionEntry* function = imported_function(*import, {e.text, place(e.text_span, frame)});
+      if (function == nullptr) return {};
+      ast::Expr written = e;
+      if (chained) {
+        ast::Expr first = left.operands[0];
+        written.operands[0] = std::move(first);
+      } else {
+        written.operands.erase(written.operands.begin());
+        written.names.erase(written.names.begin());
+        written.method = false;
+      }
+      return call_function(*function, written, frame);
+    }
+  }
+  if (auto it = module_->functions.find(e.text); it != module_->functions.end())
+    return call_function(it->second, e, frame);
   if (std::optional<Elem> elem = elem_from_name(e.text); elem && e.operands.size() == 1) return cast(*elem, e, frame);
   const OpDef* op = find_operator(e.text, e, true);
   if (op != nullptr && !(op->cls == OpClass::Leaf && op->signature.empty())) return call_operator(*op, e, frame);
@@ -402,9 +437,9 @@ void Compiler::unknown_operator(const std::string& name, const Span& span, bool 
       if (stream == !tensor) candidates.emplace_back(op->surface.empty() ? op->name : op->surface);
     }
     if (tensor)
-      for (const auto& [declared, entry] : functions_) candidates.push_back(declared);
+      for (const auto& [declared, entry] : module_->functions) candidates.push_back(declared);
     if (!tensor)
-      for (const auto& [declared, entry] : streams_) candidates.push_back(declared);
+      for (const std::string& declared : stream_names()) candidates.push_back(declared);
     if (!tensor) candidates.insert(candidates.end(), {"filter", "select", "drop"});
     hint = did_you_mean(name, candidates);
   }
@@ -452,7 +487,12 @@ Operand Compiler::call_function(FunctionEntry& function, const ast::Expr& e, Fra
     } else if (parameter->type) {
       Frame outside;
       std::vector<DeclaredLeaf> leaves;
-      good = declared_leaves(*parameter->type, "", outside, symbols, leaves) &&
+      bool declared;
+      {
+        Inside inside(*this, function.home);
+        declared = declared_leaves(*parameter->type, "", outside, symbols, leaves);
+      }
+      good = declared &&
              fit(value, leaves, fmt::format("`{}` of `{}`", parameter->name.text, f.name.text), *parameter->type, symbols,
                  frame) &&
              good;
@@ -464,6 +504,7 @@ Operand Compiler::call_function(FunctionEntry& function, const ast::Expr& e, Fra
     if (p.default_value) {
       Frame constant;
       constant.constant = true;
+      Inside inside(*this, function.home);
       Operand value = evaluate(*p.default_value, constant);
       good = good && !value.is_poison();
       arguments.emplace(p.name.text, std::move(value));
@@ -484,6 +525,7 @@ Operand Compiler::call_function(FunctionEntry& function, const ast::Expr& e, Fra
   inner.here = frame.here;
   function.open = true;
   ++call_depth_;
+  Inside inside(*this, function.home);
   Operand result = evaluate(f.body, inner);
   --call_depth_;
   function.open = false;
@@ -715,6 +757,13 @@ std::optional<Scalar> Compiler::to_scalar(const StaticValue& value, Elem elem, c
   }
   if (is_string(elem)) {
     if (!value.is_string() && value.kind != StaticValue::Kind::Enum) return wrong();
+    if (elem == Elem::Str && find_invalid_utf8(value.text)) {
+      error(Kind::BadString, "the text is not UTF-8, and `str` is")
+          .primary(span)
+          .hint("as bytes it is `bytes(\"...\")`; characters beyond ASCII are written as they are, or `\\u{{e9}}`")
+          .emit();
+      return std::nullopt;
+    }
     return Scalar::of_string(elem, value.text);
   }
   if (!value.is_number()) return wrong();
@@ -1085,7 +1134,7 @@ std::optional<Operand> Compiler::record(const ast::Expr& e, Frame& frame) {
     std::optional<Operand> found = find_name(e.text, e.span, frame);
     return found && found->is_record() ? found : std::nullopt;
   }
-  if (e.kind == Form::Call && functions_.contains(e.text)) return std::nullopt;
+  if (e.kind == Form::Call && module_->functions.contains(e.text)) return std::nullopt;
   if (e.kind == Form::Call) {
     const OpDef* op = find_operator(e.text, e, true);
     if (op == nullptr || !op->gives_record) return std::nullopt;
@@ -1448,8 +1497,8 @@ std::optional<Type> Compiler::declared_type(const ast::Type& type, Frame& frame,
     Frame scope;
     scope.arguments = frame.arguments;
     scope.constant = true;
-    if (dim.kind == ast::Expr::Kind::Name && !parameters_.contains(dim.text) && !lets_.contains(dim.text) &&
-        (scope.arguments == nullptr || !scope.arguments->contains(dim.text))) {
+    if (dim.kind == ast::Expr::Kind::Name && !(module_ == root_ && parameters_.contains(dim.text)) &&
+        !module_->lets.contains(dim.text) && (scope.arguments == nullptr || !scope.arguments->contains(dim.text))) {
       result.shape.push_back(symbols.emplace(dim.text, Dim::named(dim.text)).first->second);
       continue;
     }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -30,6 +31,7 @@ struct StaticValue {
   bool flag = false;
   std::string text;                  // String, Enum
   Elem elem = Elem::Str;             // String: Str or Path; Elem
+  std::string folder;                // String: of the imported file that wrote it; paths in it start there
   std::vector<std::string> choices;  // Enum
   std::vector<StaticValue> items;
   Schema schema;
@@ -94,10 +96,11 @@ struct Frame {
 
 class Compiler {
  public:
-  Compiler(SourceMap& sources, const OpTable& ops, const std::map<std::string, std::string>& params, Diagnostics& diags)
-      : sources_(sources), ops_(ops), params_(params), diags_(diags) {}
+  Compiler(SourceMap& sources, const OpTable& ops, const std::map<std::string, std::string>& params, Diagnostics& diags,
+           const CompileOptions& options)
+      : sources_(sources), ops_(ops), params_(params), diags_(diags), options_(options) {}
 
-  Result<Program> run(const ast::File& file);
+  Result<Program> run(ast::File file);
 
  private:
   // ---- resolve.cpp
@@ -106,20 +109,54 @@ class Compiler {
     std::optional<Operand> value;
     bool open = false, used = false;
   };
+  struct Module;
   struct LetEntry {
     const ast::Let* syntax;
+    Module* home;
     std::optional<Operand> value;
     bool open = false, used = false;
   };
   struct FunctionEntry {
     const ast::Function* syntax;
+    Module* home;
     bool open = false, used = false;
   };
+  struct ImportEntry {
+    const ast::Import* syntax;
+    Module* module;
+    bool used = false;
+  };
   struct StreamEntry;
+  // While it lives, names are those of `module`.
+  class Inside {
+   public:
+    Inside(Compiler& compiler, Module* module) : compiler_(compiler), before_(compiler.module_) {
+      compiler.module_ = module;
+    }
+    ~Inside() { compiler_.module_ = before_; }
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
 
-  void declare(const ast::Declarations& declarations);
+   private:
+    Compiler& compiler_;
+    Module* before_;
+  };
+
+  const ast::Pipeline* choose_pipeline(const ast::File& file);
+  void import_files(Module& module);
+  Module* load_module(const ast::Import& import, const Module& from);
+  void declare(Module& module, const ast::Declarations& declarations);
   void declare_parameters(const ast::Pipeline& pipeline);
-  bool claim(const ast::Name& name, std::string_view what);
+  bool claim(Module& module, const ast::Name& name, std::string_view what);
+  // The import that `e` names: a plain name that is neither an argument nor a field.
+  ImportEntry* find_import(const ast::Expr& e, const Frame* frame);
+  // `name` of an import, where `entries` are of one kind. Says what is wrong where there is none.
+  template <class Entry>
+  Entry* find_imported(ImportEntry& import, std::map<std::string, Entry> Module::*entries, const ast::Name& name,
+                       std::string_view what);
+  Operand imported_constant(ImportEntry& import, const ast::Name& name);
+  FunctionEntry* imported_function(ImportEntry& import, const ast::Name& name);
+  StreamEntry* imported_stream(ImportEntry& import, const ast::Name& name);
   Operand parameter(ParameterEntry& entry);
   std::optional<StaticValue> parameter_value(const ast::Parameter& parameter, const std::string& text);
   std::optional<StaticValue> parameter_value(const ast::Parameter& parameter, const Operand& value);
@@ -206,9 +243,25 @@ class Compiler {
   };
   struct StreamEntry {
     const ast::Stream* syntax;
+    Module* home;
     std::optional<Flow> flow;
     bool open = false, used = false, failed = false;
   };
+  // A file: the program, or one that it imports. Names of one file never meet those of another.
+  struct Module {
+    std::string path;    // of the file, normal, as the SourceMap knows it
+    std::string folder;  // of the file, from that of the program: "" or "lib/"
+    std::string prefix;  // of its streams: "" or "aug."
+    ast::File file;
+    std::map<std::string, Span> claimed;  // every declared name
+    std::map<std::string, LetEntry> lets;
+    std::map<std::string, FunctionEntry> functions;
+    std::map<std::string, StreamEntry> streams;
+    std::map<std::string, ImportEntry> imports;
+  };
+  // "a" or "aug.a".
+  StreamEntry* find_stream(const std::string& name);
+  std::vector<std::string> stream_names() const;
   std::optional<Flow> lower_pipe(const ast::Pipe& pipe, const std::string& stream);
   std::optional<Flow> lower_source(const ast::Expr& source, const std::string& stream);
   std::optional<Flow> lower_merge(const OpDef& op, const ast::Expr& source, const std::string& stream);
@@ -227,7 +280,8 @@ class Compiler {
   void drop_hidden(Flow& flow);
   Frame frame_of(const Flow& flow, std::string_view field, uint64_t ordinal) const;
   const StreamType& type_of(const Flow& flow) const { return program_.graph.node(flow.node).type; }
-  void check_contract(const ast::Type& contract, const Flow& flow);
+  // `declared`: where its types are kept, if anywhere.
+  void check_contract(const ast::Type& contract, const Flow& flow, std::vector<Field>* declared);
   void find_needed();
 
   // ---- lint.cpp
@@ -251,13 +305,14 @@ class Compiler {
   const OpTable& ops_;
   const std::map<std::string, std::string>& params_;
   Diagnostics& diags_;
+  const CompileOptions& options_;
   Program program_;
   const ast::Pipeline* pipeline_ = nullptr;
-  std::map<std::string, Span> claimed_;  // every declared name
   std::map<std::string, ParameterEntry> parameters_;
-  std::map<std::string, LetEntry> lets_;
-  std::map<std::string, FunctionEntry> functions_;
-  std::map<std::string, StreamEntry> streams_;
+  std::map<std::string, std::unique_ptr<Module>> modules_;  // by path
+  std::vector<std::pair<std::string, Span>> loading_;       // paths of files that are being read, and who imports them
+  Module* root_ = nullptr;
+  Module* module_ = nullptr;  // whose names are meant now
   std::map<const char*, ast::Expr> expansions_;  // by the text's place
   std::map<std::string, Type> renamed_;  // results whose symbols were renamed, by operator and arguments
   std::map<std::string, int> symbol_counts_;

@@ -271,6 +271,10 @@ std::optional<Attr> Compiler::to_attr(const OpDef& op, const Parameter& paramete
     case StaticKind::String:
     case StaticKind::Column:
       if (!value.is_string()) return needs("a string");
+      // A path in an imported file starts in the folder of that file.
+      if (bool path = op.effects.reads_files || op.cls == OpClass::Source;
+          path && !parameter.default_value && !value.folder.empty() && !value.text.starts_with('/'))
+        return Attr(value.folder + value.text);
       return Attr(value.text);
     case StaticKind::Ints: {
       std::vector<int64_t> list;

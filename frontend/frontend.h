@@ -6,6 +6,7 @@
 //   if (!program) { print(render(diags, sources)); return 1; }
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -52,10 +53,21 @@ struct Program {
   std::vector<Field> contract;  // as declared; empty without one. The batch dimension stands first where there is one
 };
 
+// What a program is compiled with, beside its parameters.
+struct CompileOptions {
+  std::string pipeline;  // of a file with several
+  // Reads an imported file: its text, or nothing and why in `error`. `path` begins at the folder of the program's name
+  // in the SourceMap. Reads from disk where it is not set.
+  std::function<std::optional<std::string>(const std::string& path, std::string& error)> read;
+};
+
 // Reads ZPL, or the YAML form where the name of the file ends in .yaml or .yml. `params` are texts from the command
 // line. Reports several errors per run, no follow-on errors, and lints; the result is a program only where there is no
 // error. Texts of composite operators are added to `sources`.
 Result<Program> compile(SourceMap& sources, FileId file, const std::map<std::string, std::string>& params,
-                        const OpTable& ops, Diagnostics& diags);
+                        const OpTable& ops, Diagnostics& diags, const CompileOptions& options = {});
+
+// The names of the pipelines in the file, in its order; one empty name for a pipeline without a name.
+Result<std::vector<std::string>> pipeline_names(const SourceMap& sources, FileId file, Diagnostics& diags);
 
 }  // namespace zephon

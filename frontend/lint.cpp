@@ -142,17 +142,19 @@ void Compiler::lint_names() const {
   };
   for (const auto& [name, entry] : parameters_)
     if (!entry.used) unused(entry.syntax->name.span, "parameter", name);
-  for (const auto& [name, entry] : lets_)
+  for (const auto& [name, entry] : root_->lets)
     if (!entry.used) unused(entry.syntax->name.span, "constant", name);
-  for (const auto& [name, entry] : functions_)
+  for (const auto& [name, entry] : root_->functions)
     if (!entry.used) unused(entry.syntax->name.span, "function", name);
-  for (const auto& [name, entry] : streams_)
+  for (const auto& [name, entry] : root_->streams)
     if (!entry.used) unused(entry.syntax->name.span, "stream", name);
+  for (const auto& [name, entry] : root_->imports)
+    if (!entry.used) unused(entry.syntax->alias.span, "import", name);
 }
 
 // A parameter, or a constant, which may have been made of one.
 bool Compiler::reads_parameters(const ast::Expr& e) const {
-  if (e.kind == ast::Expr::Kind::Name && (parameters_.contains(e.text) || lets_.contains(e.text))) return true;
+  if (e.kind == ast::Expr::Kind::Name && (parameters_.contains(e.text) || module_->lets.contains(e.text))) return true;
   return std::any_of(e.operands.begin(), e.operands.end(),
                      [this](const ast::Expr& operand) { return reads_parameters(operand); });
 }

@@ -94,20 +94,40 @@ std::optional<Compiler::Flow> Compiler::use_stream(StreamEntry& entry, const Spa
     return std::nullopt;
   }
   entry.open = true;
-  entry.flow = lower_pipe(entry.syntax->pipe, entry.syntax->name.text);
+  Inside inside(*this, entry.home);
+  entry.flow = lower_pipe(entry.syntax->pipe, entry.home->prefix + entry.syntax->name.text);
   entry.open = false;
+  if (entry.flow && entry.syntax->contract && !entry.flow->broken)
+    check_contract(*entry.syntax->contract, *entry.flow, nullptr);
   entry.failed = !entry.flow;
   return entry.flow;
 }
 
 std::optional<Compiler::Flow> Compiler::lower_source(const ast::Expr& source, const std::string& stream) {
-  if (auto it = streams_.find(source.text); it != streams_.end()) {
+  StreamEntry* entry = nullptr;
+  if (source.kind == ast::Expr::Kind::Member) {
+    ImportEntry* import = find_import(source.operands[0], nullptr);
+    if (import == nullptr) {
+      std::vector<std::string> aliases;
+      for (const auto& [alias, known] : module_->imports) aliases.push_back(alias);
+      error(Kind::UnknownName, "no import is called `{}`", source.operands[0].text)
+          .primary(source.operands[0].span)
+          .hint_text(did_you_mean(source.operands[0].text, aliases))
+          .emit();
+      return std::nullopt;
+    }
+    entry = imported_stream(*import, {source.text, source.text_span});
+    if (entry == nullptr) return std::nullopt;
+  } else {
+    entry = find_stream(source.text);
+  }
+  if (entry != nullptr) {
     if (source.kind == ast::Expr::Kind::Call)
       error(Kind::NotAStep, "`{}` is a stream, and takes no arguments", source.text)
           .primary(source.span)
-          .secondary(it->second.syntax->name.span, "declared here")
+          .secondary(entry->syntax->name.span, "declared here")
           .emit();
-    std::optional<Flow> flow = use_stream(it->second, source.text_span);
+    std::optional<Flow> flow = use_stream(*entry, source.text_span);
     if (!flow) return std::nullopt;
     flow->stream = stream;
     flow->assignments.clear();
@@ -276,8 +296,7 @@ std::optional<Compiler::Flow> Compiler::lower_merge(const OpDef& op, const ast::
   Node node;
   node.op = &op;
   std::vector<int64_t> weights;
-  std::vector<std::string> names;
-  for (const auto& [name, entry] : streams_) names.push_back(name);
+  std::vector<std::string> names = stream_names();
   Flow flow;
   flow.stream = stream;
   bool good = true;
@@ -290,11 +309,15 @@ std::optional<Compiler::Flow> Compiler::lower_merge(const OpDef& op, const ast::
       rest.names.push_back(label);
       continue;
     }
-    const std::string& name = by_label ? label.text : operand.text;
+    bool imported = operand.kind == ast::Expr::Kind::Member && operand.operands[0].kind == ast::Expr::Kind::Name;
+    bool named = by_label || imported || operand.kind == ast::Expr::Kind::Name;
+    const std::string name = by_label   ? label.text
+                             : imported ? operand.operands[0].text + "." + operand.text
+                                        : operand.text;
     Span at = by_label ? label.span : operand.span;
-    auto it = by_label || operand.kind == ast::Expr::Kind::Name ? streams_.find(name) : streams_.end();
-    if (it == streams_.end()) {
-      if (by_label || operand.kind == ast::Expr::Kind::Name)
+    StreamEntry* entry = named ? find_stream(name) : nullptr;
+    if (entry == nullptr) {
+      if (named)
         error(Kind::UnknownName, "no stream is called `{}`", name)
             .primary(at)
             .hint_text(did_you_mean(name, names))
@@ -321,7 +344,7 @@ std::optional<Compiler::Flow> Compiler::lower_merge(const OpDef& op, const ast::
     } else if (weighted) {
       weights.push_back(1);
     }
-    std::optional<Flow> input = use_stream(it->second, at);
+    std::optional<Flow> input = use_stream(*entry, at);
     if (!input) {
       good = false;
       continue;
@@ -387,9 +410,13 @@ void Compiler::lower_step(const ast::Step& step, Flow& flow) {
 
 void Compiler::lower_assign(const ast::Step& step, Flow& flow) {
   const std::string& field = step.name.text;
-  if (auto it = claimed_.find(field); it != claimed_.end() && (parameters_.contains(field) || lets_.contains(field))) {
-    error(Kind::DuplicateName, "`{}` is a {} and cannot be a field too", field,
-          parameters_.contains(field) ? "parameter" : "constant")
+  bool is_parameter = module_ == root_ && parameters_.contains(field), is_import = module_->imports.contains(field);
+  if (auto it = module_->claimed.find(field);
+      it != module_->claimed.end() && (is_parameter || is_import || module_->lets.contains(field))) {
+    error(Kind::DuplicateName, "`{}` is {} and cannot be a field too", field,
+          is_parameter ? "a parameter"
+          : is_import  ? "an import"
+                       : "a constant")
         .primary(step.name.span)
         .secondary(it->second, "declared here")
         .emit();
@@ -713,7 +740,7 @@ std::optional<Operand> Compiler::argument(const OpDef& op, const Parameter& para
 
 // ---- what is delivered
 
-void Compiler::check_contract(const ast::Type& contract, const Flow& flow) {
+void Compiler::check_contract(const ast::Type& contract, const Flow& flow, std::vector<Field>* declared) {
   const StreamType& delivered = type_of(flow);
   ast::Type record = contract;
   if (record.kind == ast::Type::Kind::Batch && record.fields[0].type.kind == ast::Type::Kind::Record)
@@ -748,7 +775,7 @@ void Compiler::check_contract(const ast::Type& contract, const Flow& flow) {
   for (const Promise& promise : promises) {
     const ast::SchemaField& promised = *promise.syntax;
     const Type* type = &promise.type;
-    program_.contract.push_back({promise.name, *type});
+    if (declared != nullptr) declared->push_back({promise.name, *type});
     const Field* field = delivered.find(promise.name);
     if (field == nullptr) {
       error(Kind::ContractBroken, "the contract promises `{}`, which is not delivered", promise.name)

@@ -62,6 +62,7 @@ class Loader : public YAML::EventHandler {
       : raw_(sources.text(file)), file_(file), body_begin_(body_begin), diags_(diags) {}
 
   YamlPtr root;
+  std::vector<Span> scalars;  // in the order of the text; comments stand outside of them
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (root != nullptr)
@@ -96,6 +97,7 @@ class Loader : public YAML::EventHandler {
     node->complete = true;
     node->text = value;
     locate(*node, skip_properties(place(mark)));
+    scalars.push_back(node->span);
     remember(anchor, node);
     attach(node);
   }
@@ -271,6 +273,8 @@ class Reader {
   Reader(FileId file, Diagnostics& diags) : file_(file), diags_(diags) {}
   std::optional<Reported> failed;
 
+  std::vector<ast::Comment> comments;  // inside of scalars
+
   ast::File file(const YamlNode& root) {
     ast::File out;
     out.file = file_;
@@ -278,33 +282,34 @@ class Reader {
       shape(root.span, "a pipeline is a mapping with the keys `zpl` and `steps`");
       return out;
     }
-    refuse_unknown(root, {"zpl", "pipeline", "params", "returns", "let", "functions", "streams", "steps"});
     version(root);
-    ast::Pipeline pipeline;
-    pipeline.span = root.span;
-    if (const YamlNode* node = root.find("pipeline")) pipeline.name = name(*node);
-    if (const YamlNode* node = root.find("params")) parameters(*node, pipeline.parameters);
-    if (const YamlNode* node = root.find("returns")) pipeline.contract = record_or_type(*node);
-    if (const YamlNode* node = root.find("let"))
-      for_entries(*node, "`let` is a mapping: name to expression", [&](const YamlNode& key, const YamlNode& value) {
-        ast::Name declared = name(key);
-        if (auto e = expression(value, key)) pipeline.declarations.lets.push_back({declared, *std::move(e)});
-      });
-    if (const YamlNode* node = root.find("functions"))
-      for_entries(*node, "`functions` is a mapping: name to `{args: ..., value: ...}`",
-                  [&](const YamlNode& key, const YamlNode& value) { function(key, value, pipeline.declarations); });
-    if (const YamlNode* node = root.find("streams"))
-      for_entries(*node, "`streams` is a mapping: name to a list of steps",
-                  [&](const YamlNode& key, const YamlNode& value) {
-                    ast::Stream stream;
-                    stream.name = name(key);
-                    if (pipe(value, key, stream.pipe)) pipeline.declarations.streams.push_back(std::move(stream));
-                  });
-    if (const YamlNode* node = root.find("steps"))
-      pipe(*node, *node, pipeline.pipe);
-    else
-      failed = diags_.report(Kind::YamlShape, "the pipeline has no `steps`").primary(root.key_span()).emit();
-    out.pipelines.push_back(std::move(pipeline));
+    for (size_t i = 0; i < root.entry_count(); ++i)
+      if (root.key(i).text == "zpl") out.header = join(root.key(i).span, root.value(i).span);
+    auto has = [&](std::string_view key) { return root.find(key) != nullptr; };
+    bool alone = has("pipeline") || has("params") || has("returns") || has("steps");
+    bool declares = has("import") || has("declare") || has("let") || has("functions") || has("streams") ||
+                    has("pipelines") || has("tests");
+    if (alone || !declares) {
+      // One pipeline, whose declarations stand beside it.
+      refuse_unknown(root, {"zpl", "import", "declare", "pipeline", "params", "returns", "let", "functions", "streams",
+                            "steps", "tests"});
+      ast::Pipeline pipeline;
+      if (const YamlNode* node = root.find("pipeline")) pipeline.name = name(*node);
+      bool named = has("pipeline");
+      pipeline_body(root, pipeline);
+      for (size_t i = 0; i < root.entry_count(); ++i) {
+        const std::string& key = root.key(i).text;
+        bool outside = key == "import" || key == "tests";
+        if (outside || key == "declare" || !named)
+          section(root.key(i), root.value(i), outside || !named ? out.declarations : pipeline.declarations, &out);
+        else
+          section(root.key(i), root.value(i), pipeline.declarations, nullptr);
+      }
+      out.pipelines.push_back(std::move(pipeline));
+    } else {
+      refuse_unknown(root, {"zpl", "import", "declare", "let", "functions", "streams", "pipelines", "tests"});
+      for (size_t i = 0; i < root.entry_count(); ++i) section(root.key(i), root.value(i), out.declarations, &out);
+    }
     return out;
   }
 
@@ -313,6 +318,145 @@ class Reader {
 
   void shape(Span at, std::string_view message) {
     failed = diags_.report(Kind::YamlShape, "{}", message).primary(at).emit();
+  }
+
+  void pipeline_body(const YamlNode& node, ast::Pipeline& pipeline) {
+    pipeline.span = pipeline.block = node.span;
+    if (const YamlNode* n = node.find("params")) parameters(*n, pipeline.parameters);
+    if (const YamlNode* n = node.find("returns")) pipeline.contract = record_or_type(*n);
+    if (const YamlNode* n = node.find("steps"))
+      pipe(*n, *n, pipeline.pipe);
+    else
+      failed = diags_.report(Kind::YamlShape, "the pipeline has no `steps`").primary(node.key_span()).emit();
+  }
+
+  // A key that declares. `file`: where imports, pipelines and tests go; null inside a pipeline.
+  void section(const YamlNode& key, const YamlNode& node, ast::Declarations& into, ast::File* file) {
+    const std::string& what = key.text;
+    if (what == "declare") {
+      if (node.kind != Kinds::Sequence)
+        return shape(key.span, "`declare` is a list of `let`, `functions`, `streams` ...");
+      for (const YamlPtr& item : node.items) {
+        if (item->kind != Kinds::Map || item->entry_count() != 1)
+          return shape(item->span, "an entry of `declare` has one key");
+        std::vector<std::string> known = {"let", "functions", "streams"};
+        if (file != nullptr) known.insert(known.end(), {"import", "pipelines", "tests"});
+        refuse_unknown(*item, known);
+        section(item->key(0), item->value(0), into, file);
+      }
+    } else if (what == "let") {
+      for_entries(node, "`let` is a mapping: name to expression",
+                  [&](const YamlNode& name_node, const YamlNode& value) {
+                    ast::Name declared = name(name_node);
+                    if (auto e = expression(value, name_node))
+                      into.lets.push_back({declared, join(name_node.span, value.span), *std::move(e)});
+                  });
+    } else if (what == "functions") {
+      for_entries(node, "`functions` is a mapping: name to `{args: ..., value: ...}`",
+                  [&](const YamlNode& name_node, const YamlNode& value) { function(name_node, value, into); });
+    } else if (what == "streams") {
+      for_entries(node, "`streams` is a mapping: name to a list of steps",
+                  [&](const YamlNode& name_node, const YamlNode& value) { stream(name_node, value, into); });
+    } else if (file != nullptr && what == "import") {
+      for_entries(node, "`import` is a mapping: name to path", [&](const YamlNode& name_node, const YamlNode& value) {
+        if (value.kind != Kinds::Scalar) return shape(name_node.span, "an import needs the path of a file");
+        std::optional<ast::Expr> path = keep(parse_string_body(piece(value), diags_));
+        if (!path) return;
+        if (!path->operands.empty()) return shape(value.span, "the path of an import has no holes");
+        into.imports.push_back({name(name_node), join(name_node.span, value.span), *std::move(path)});
+      });
+    } else if (file != nullptr && what == "pipelines") {
+      for_entries(node, "`pipelines` is a mapping: name to `{params: ..., steps: ...}`",
+                  [&](const YamlNode& name_node, const YamlNode& value) {
+                    ast::Pipeline pipeline;
+                    pipeline.name = name(name_node);
+                    if (value.kind != Kinds::Map)
+                      return shape(name_node.span, fmt::format("the pipeline `{}` has no `steps`", name_node.text));
+                    refuse_unknown(value, {"params", "returns", "declare", "let", "functions", "streams", "steps"});
+                    pipeline_body(value, pipeline);
+                    pipeline.span = join(name_node.span, value.span);
+                    for (size_t i = 0; i < value.entry_count(); ++i)
+                      section(value.key(i), value.value(i), pipeline.declarations, nullptr);
+                    file->pipelines.push_back(std::move(pipeline));
+                  });
+    } else if (file != nullptr && what == "tests") {
+      for_entries(node, "`tests` is a mapping: name to entries",
+                  [&](const YamlNode& name_node, const YamlNode& value) { test(name_node, value, *file); });
+    }
+  }
+
+  void stream(const YamlNode& key, const YamlNode& value, ast::Declarations& into) {
+    ast::Stream stream;
+    stream.name = name(key);
+    stream.span = join(key.span, value.span);
+    const YamlNode* steps = &value;
+    if (value.kind == Kinds::Map) {
+      refuse_unknown(value, {"returns", "steps"});
+      if (const YamlNode* contract = value.find("returns")) stream.contract = record_or_type(*contract);
+      steps = value.find("steps");
+      if (steps == nullptr) return shape(key.span, fmt::format("the stream `{}` has no `steps`", key.text));
+    }
+    if (pipe(*steps, key, stream.pipe)) into.streams.push_back(std::move(stream));
+  }
+
+  void test(const YamlNode& key, const YamlNode& value, ast::File& file) {
+    ast::Test test;
+    test.span = join(key.span, value.span);
+    test.block = value.span;
+    test.name_span = key.span;
+    std::optional<ast::Expr> named = keep(parse_string_body(piece(key), diags_));
+    if (!named) return;
+    if (!named->operands.empty()) return shape(key.span, "the name of a test has no holes");
+    test.name = named->pieces[0];
+    test.literal = named->literal;
+    auto entry = [&](const YamlNode& entry_key, const YamlNode& node) {
+      if (entry_key.text == "of") {
+        if (test.of) shape(entry_key.span, "`of` stands twice in one test");
+        test.of = name(node);
+        return;
+      }
+      ast::TestEntry out;
+      out.key = {entry_key.text, entry_key.span};
+      out.span = join(entry_key.span, node.span);
+      if (entry_key.text == "check") {
+        out.expr = expression(node, entry_key);
+      } else if (entry_key.text == "fails") {
+        if (node.kind != Kinds::Scalar) return shape(entry_key.span, "`fails` needs a text");
+        out.expr = keep(parse_string_body(piece(node), diags_));
+      } else {
+        out.list = node.kind == Kinds::Sequence;
+        std::vector<YamlPtr> one;
+        for (const YamlNode* sample_node : sample_nodes(node)) {
+          ast::TestSample sample;
+          sample.span = sample_node->span;
+          for_entries(*sample_node, "a sample is a mapping: field to value",
+                      [&](const YamlNode& field, const YamlNode& field_value) {
+                        if (auto e = argument(field_value, field))
+                          sample.fields.push_back({name(field), *std::move(e)});
+                      });
+          out.samples.push_back(std::move(sample));
+        }
+      }
+      test.entries.push_back(std::move(out));
+    };
+    if (value.kind == Kinds::Sequence) {
+      for (const YamlPtr& item : value.items) {
+        if (item->kind != Kinds::Map || item->entry_count() != 1)
+          return shape(item->span, "an entry of a test has one key");
+        entry(item->key(0), item->value(0));
+      }
+    } else {
+      for_entries(value, "a test is a mapping: `input`, `expect` ...", entry);
+    }
+    if (failed) return;
+    if (std::optional<Reported> bad = check_test(test, diags_)) failed = bad;
+    file.tests.push_back(std::move(test));
+  }
+  static std::vector<const YamlNode*> sample_nodes(const YamlNode& node) {
+    if (node.kind != Kinds::Sequence) return {&node};
+    std::vector<const YamlNode*> nodes;
+    for (const YamlPtr& item : node.items) nodes.push_back(item.get());
+    return nodes;
   }
 
   template <class F>
@@ -360,7 +504,7 @@ class Reader {
     return {node.text, node.span};
   }
 
-  TextPiece piece(const YamlNode& node) const { return {file_, node.text, node.span.begin, node.offsets}; }
+  TextPiece piece(const YamlNode& node) { return {file_, node.text, node.span.begin, node.offsets, &comments}; }
 
   template <class T>
   std::optional<T> keep(Result<T> result) {
@@ -399,16 +543,14 @@ class Reader {
   }
 
   void parameters(const YamlNode& node, std::vector<ast::Parameter>& into) {
-    for_entries(node, "`params` is a mapping: name to type", [&](const YamlNode& key, const YamlNode& value) {
+    for_entries(node, "parameters are a mapping: name to type", [&](const YamlNode& key, const YamlNode& value) {
       ast::Parameter parameter;
       parameter.name = name(key);
-      if (value.kind == Kinds::Map) {
+      if (value.is_null()) {
+        // As in `fn f(x) = ...`: any type.
+      } else if (value.kind == Kinds::Map) {
         refuse_unknown(value, {"type", "default"});
-        if (const YamlNode* t = value.find("type")) {
-          parameter.type = type(*t, key);
-        } else {
-          shape(key.span, fmt::format("the parameter `{}` has no `type`", key.text));
-        }
+        if (const YamlNode* t = value.find("type")) parameter.type = type(*t, key);
         if (const YamlNode* d = value.find("default")) parameter.default_value = argument(*d, key);
       } else {
         parameter.type = type(value, key);
@@ -424,14 +566,10 @@ class Reader {
     if (value.kind != Kinds::Map) return shape(key.span, fmt::format("`{}` needs `args` and `value`", key.text));
     refuse_unknown(value, {"args", "value"});
     if (const YamlNode* args = value.find("args")) {
-      if (args->kind == Kinds::Sequence) {
+      if (args->kind == Kinds::Sequence)
         for (const YamlPtr& arg : args->items) function.parameters.push_back({name(*arg), std::nullopt, std::nullopt});
-      } else {
-        for_entries(*args, "`args` is a list of names, or a mapping: name to type",
-                    [&](const YamlNode& arg, const YamlNode& arg_type) {
-                      function.parameters.push_back({name(arg), type(arg_type, arg), std::nullopt});
-                    });
-      }
+      else
+        parameters(*args, function.parameters);
     }
     const YamlNode* body = value.find("value");
     if (body == nullptr) return shape(key.span, fmt::format("the function `{}` has no `value`", key.text));
@@ -583,11 +721,7 @@ class Reader {
     into.span = node.span;
     const YamlNode& first = *node.items[0];
     if (first.kind == Kinds::Scalar) {
-      if (std::optional<ast::Expr> e = keep(parse_expression(piece(first), diags_))) {
-        if (e->method || (e->kind != ast::Expr::Kind::Call && e->kind != ast::Expr::Kind::Name))
-          shape(first.span, "a pipeline begins with a source, or with the name of a stream");
-        into.source = *std::move(e);
-      }
+      if (std::optional<ast::Expr> e = keep(parse_source(piece(first), diags_))) into.source = *std::move(e);
     } else if (first.kind == Kinds::Map && first.entry_count() == 1) {
       if (std::optional<ast::Expr> e = call(first.key(0), first.value(0))) into.source = *std::move(e);
     } else {
@@ -631,7 +765,12 @@ class Reader {
       const YamlNode* then = node.find("then");
       if (then == nullptr) return shape(key.span, "`if` needs `then`");
       steps(*then, key, out.then);
-      if (const YamlNode* otherwise = node.find("else")) steps(*otherwise, key, out.otherwise);
+      out.then_block = then->span;
+      out.span = join(key.span, node.span);
+      if (const YamlNode* otherwise = node.find("else")) {
+        steps(*otherwise, key, out.otherwise);
+        out.else_block = otherwise->span;
+      }
       into.push_back(std::move(out));
       return;
     }
@@ -675,6 +814,28 @@ class Reader {
   FileId file_;
   Diagnostics& diags_;
 };
+
+// What stands between `#` and the end of a line, outside of scalars.
+void find_comments(std::string_view text, FileId file, uint32_t begin, std::vector<Span> scalars,
+                   std::vector<ast::Comment>& into) {
+  std::sort(scalars.begin(), scalars.end(), [](const Span& a, const Span& b) { return a.begin < b.begin; });
+  size_t next = 0;
+  for (uint32_t i = begin; i < text.size(); ++i) {
+    while (next < scalars.size() && scalars[next].end <= i) ++next;
+    if (next < scalars.size() && scalars[next].begin <= i) {
+      bool block = text[scalars[next].begin] == '|' || text[scalars[next].begin] == '>';
+      size_t header = block ? text.find('\n', scalars[next].begin) : 0;
+      if (!block || i > header) {
+        i = std::max(scalars[next].end, i + 1) - 1;
+        continue;
+      }
+    }
+    if (text[i] != '#' || (i > begin && !is_space(text[i - 1]))) continue;
+    size_t end = std::min(text.find_first_of("\r\n", i), text.size());
+    into.push_back({{file, i, static_cast<uint32_t>(end)}, std::string(text.substr(i, end - i))});
+    i = static_cast<uint32_t>(end);
+  }
+}
 
 // A tab before the first letter of a line. YAML forbids it; yaml-cpp says so in some places only.
 std::optional<Reported> refuse_tabs(std::string_view text, FileId file, Diagnostics& diags) {
@@ -752,6 +913,10 @@ Result<ast::File> parse_yaml(const SourceMap& sources, FileId file, Diagnostics&
   Reader reader(file, diags);
   ast::File tree = reader.file(*loader.root);
   if (reader.failed) return *reader.failed;
+  tree.comments = std::move(reader.comments);
+  find_comments(sources.text(file), file, *begin, std::move(loader.scalars), tree.comments);
+  std::sort(tree.comments.begin(), tree.comments.end(),
+            [](const ast::Comment& a, const ast::Comment& b) { return a.span.begin < b.span.begin; });
   return tree;
 }
 

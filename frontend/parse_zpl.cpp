@@ -21,7 +21,7 @@ Span TextPiece::span(size_t from, size_t to) const {
 }
 
 TextPiece TextPiece::part(size_t from, size_t to) const {
-  TextPiece piece{file, text.substr(from, to - from), place(from), {}};
+  TextPiece piece{file, text.substr(from, to - from), place(from), {}, nullptr};
   if (!offsets.empty())
     piece.offsets.assign(offsets.begin() + static_cast<ptrdiff_t>(from),
                          offsets.begin() + static_cast<ptrdiff_t>(to) + 1);
@@ -378,24 +378,21 @@ class Builder {
   ast::File file(ZplParser::FileContext* context) {
     ast::File file;
     file.file = session_.piece().file;
+    if (context->header() != nullptr) file.header = session_.span(context->header());
     check_version(context);
     declarations(context->declaration(), file.declarations, &file);
+    for (auto* c : context->test()) file.tests.push_back(test(c));
     if (auto* pipe = context->pipe()) {
       if (!file.pipelines.empty())
-        failed = error(Kind::SyntaxError, "a file has one pipeline")
-                     .primary(session_.span(pipe->source()), "a second one begins here")
+        failed = error(Kind::SyntaxError, "a pipeline without a name stands alone in its file")
+                     .primary(session_.span(pipe->source()), "a second pipeline begins here")
                      .secondary(file.pipelines[0].name.span, "the first")
+                     .hint("write `pipeline NAME {{ ... }}`")
                      .emit();
       ast::Pipeline bare;
       bare.span = session_.span(pipe);
       bare.pipe = this->pipe(pipe);
       file.pipelines.push_back(std::move(bare));
-    } else if (file.pipelines.empty() && !failed) {
-      Span end = session_.piece().span(session_.piece().text.size(), session_.piece().text.size());
-      failed = error(Kind::SyntaxError, "the file has no pipeline")
-                   .primary(end)
-                   .hint("a pipeline is a source and its steps: `files(\"cats/*.jpg\") | batch(8)`")
-                   .emit();
     }
     return file;
   }
@@ -451,11 +448,6 @@ class Builder {
   DiagnosticBuilder error(Kind kind, fmt::format_string<Args...> text, Args&&... args) {
     return session_.diags().report(kind, text, std::forward<Args>(args)...);
   }
-  void not_yet(ParserRuleContext* context, std::string_view what) {
-    failed =
-        error(Kind::NotYet, "{} is not part of version 1 of the language", what).primary(session_.span(context)).emit();
-  }
-
   ast::Name name(antlr4::tree::TerminalNode* node) { return name(node->getSymbol()); }
   ast::Name name(Token* token) { return {token->getText(), session_.span(token)}; }
 
@@ -496,7 +488,7 @@ class Builder {
                     ast::File* file) {
     for (auto* context : contexts) {
       if (auto* let = dynamic_cast<ZplParser::LetDeclarationContext*>(context)) {
-        into.lets.push_back({name(let->NAME()), expr(let->expr())});
+        into.lets.push_back({name(let->NAME()), session_.span(let), expr(let->expr())});
       } else if (auto* fn = dynamic_cast<ZplParser::FunctionDeclarationContext*>(context)) {
         ast::Function function;
         function.name = name(fn->NAME());
@@ -505,9 +497,18 @@ class Builder {
         function.body = expr(fn->expr());
         into.functions.push_back(std::move(function));
       } else if (auto* stream = dynamic_cast<ZplParser::StreamDeclarationContext*>(context)) {
-        into.streams.push_back({name(stream->NAME()), pipe(stream->pipe())});
+        std::optional<ast::Type> contract;
+        if (stream->type() != nullptr) contract = type(stream->type());
+        into.streams.push_back(
+            {name(stream->NAME()), session_.span(stream), std::move(contract), pipe(stream->pipe())});
       } else if (auto* import = dynamic_cast<ZplParser::ImportDeclarationContext*>(context)) {
-        not_yet(import, "`import`");
+        import_declaration(import, into, file != nullptr);
+      } else if (auto* declared_test = dynamic_cast<ZplParser::TestDeclarationContext*>(context)) {
+        ast::Test read = test(declared_test->test());
+        if (file != nullptr)
+          file->tests.push_back(std::move(read));
+        else
+          failed = error(Kind::SyntaxError, "a test stands outside of pipelines").primary(read.name_span).emit();
       } else if (auto* declared = dynamic_cast<ZplParser::PipelineDeclarationContext*>(context)) {
         if (file == nullptr) {
           failed = error(Kind::SyntaxError, "a pipeline cannot stand inside a pipeline")
@@ -516,14 +517,9 @@ class Builder {
                        .emit();
           continue;
         }
-        if (!file->pipelines.empty()) {
-          failed = error(Kind::NotYet, "more than one pipeline in a file is not part of version 1 of the language")
-                       .primary(session_.span(declared->NAME()->getSymbol()))
-                       .secondary(file->pipelines[0].name.span, "the first")
-                       .emit();
-          continue;
-        }
         ast::Pipeline pipeline;
+        pipeline.block =
+            join(session_.span(declared->LBRACE()->getSymbol()), session_.span(declared->RBRACE()->getSymbol()));
         pipeline.name = name(declared->NAME());
         pipeline.span = session_.span(declared);
         if (declared->parameters() != nullptr) pipeline.parameters = parameters(declared->parameters());
@@ -533,6 +529,70 @@ class Builder {
         file->pipelines.push_back(std::move(pipeline));
       }
     }
+  }
+
+  void import_declaration(ZplParser::ImportDeclarationContext* context, ast::Declarations& into, bool outside) {
+    ast::Import import;
+    import.span = session_.span(context);
+    Token* path = context->STRING()->getSymbol();
+    string_token(path, import.path);
+    auto names = context->NAME();
+    import.alias = name(names[1]);
+    if (names[0]->getText() != "as")
+      failed = error(Kind::SyntaxError, "expected `as`, found `{}`", shortened(names[0]->getText()))
+                   .primary(session_.span(names[0]->getSymbol()))
+                   .hint("write `import {} as name`", shortened(path->getText()))
+                   .emit();
+    else if (!import.path.operands.empty())
+      failed = error(Kind::BadString, "the path of an import has no holes").primary(import.path.span).emit();
+    else if (!outside)
+      failed = error(Kind::SyntaxError, "`import` stands outside of pipelines").primary(import.span).emit();
+    else
+      into.imports.push_back(std::move(import));
+  }
+
+  ast::Test test(ZplParser::TestContext* context) {
+    ast::Test test;
+    test.span = session_.span(context);
+    Token* opening = context->TEST()->getSymbol();
+    size_t begin = session_.byte(opening->getStartIndex()), end = session_.byte(opening->getStopIndex() + 1);
+    size_t quote = session_.piece().text.find('"', begin);
+    ast::Expr named;
+    string_body(session_.piece().part(quote + 1, end - 1), named);
+    test.name_span = session_.piece().span(quote, end);
+    test.literal = std::string(session_.piece().text.substr(quote, end - quote));
+    test.name = named.pieces.empty() ? "" : named.pieces[0];
+    if (!named.operands.empty())
+      failed = error(Kind::BadString, "the name of a test has no holes").primary(test.name_span).emit();
+    if (auto of = context->NAME(); !of.empty()) {
+      if (of[0]->getText() != "of")
+        failed = error(Kind::SyntaxError, "expected `of` or `{{`, found `{}`", shortened(of[0]->getText()))
+                     .primary(session_.span(of[0]->getSymbol()))
+                     .hint("write `test {} of {} {{`", shortened(test.literal), of[1]->getText())
+                     .emit();
+      test.of = name(of[1]);
+    }
+    test.block = join(session_.span(context->LBRACE()->getSymbol()), session_.span(context->RBRACE()->getSymbol()));
+    for (auto* c : context->testEntry()) {
+      ast::TestEntry entry;
+      entry.key = name(c->NAME());
+      entry.span = session_.span(c);
+      if (c->expr() != nullptr) entry.expr = expr(c->expr());
+      if (auto* samples = c->testSamples()) {
+        check_commas(samples);
+        entry.list = samples->LBRACKET() != nullptr;
+        for (auto* s : samples->testSample()) {
+          check_commas(s);
+          ast::TestSample sample;
+          sample.span = session_.span(s);
+          for (auto* f : s->testField()) sample.fields.push_back({name(f->NAME()), expr(f->expr())});
+          entry.samples.push_back(std::move(sample));
+        }
+      }
+      test.entries.push_back(std::move(entry));
+    }
+    if (std::optional<Reported> bad = check_test(test, session_.diags())) failed = bad;
+    return test;
   }
 
   // The grammar lets `a,,b` through.
@@ -601,18 +661,40 @@ class Builder {
   ast::Pipe pipe(ZplParser::PipeContext* context) {
     ast::Pipe pipe;
     pipe.span = session_.span(context);
-    ast::Name source = name(context->source()->NAME());
-    if (context->source()->callArguments() != nullptr) {
-      pipe.source = call(source, context->source()->callArguments(), session_.span(context->source()));
-    } else {
-      pipe.source.kind = ast::Expr::Kind::Name;
-      pipe.source.span = pipe.source.text_span = source.span;
-      pipe.source.text = source.text;
-    }
+    pipe.source = source(context->source());
     for (auto* c : context->step()) pipe.steps.push_back(step(c));
     return pipe;
   }
 
+  ast::Expr named(const ast::Name& name) {
+    ast::Expr e;
+    e.kind = ast::Expr::Kind::Name;
+    e.span = e.text_span = name.span;
+    e.text = name.text;
+    return e;
+  }
+
+ public:
+  ast::Expr source(ZplParser::SourceContext* context) {
+    ast::Name first = name(context->NAME(0));
+    if (context->NAME().size() == 1)
+      return context->callArguments() != nullptr ? call(first, context->callArguments(), session_.span(context))
+                                                 : named(first);
+    ast::Expr e;
+    ast::Name second = name(context->NAME(1));
+    e.kind = ast::Expr::Kind::Member;
+    e.text = second.text;
+    e.text_span = second.span;
+    e.span = session_.span(context);
+    e.operands.push_back(named(first));
+    if (context->callArguments() != nullptr)
+      failed = error(Kind::NotAStep, "`{}.{}` is a stream, and takes no arguments", first.text, second.text)
+                   .primary(session_.span(context->callArguments()))
+                   .emit();
+    return std::move(measure(e));
+  }
+
+ private:
   ast::Step if_step(ZplParser::IfStepContext* context) {
     ast::Step step;
     step.kind = ast::Step::Kind::If;
@@ -620,8 +702,10 @@ class Builder {
     step.name = name(context->IF());
     step.expr = expr(context->expr());
     step.then = block(context->block());
+    step.then_block = session_.span(context->block());
     // `else if` chains nest to the right; built from the last branch back.
     std::vector<ast::Step> otherwise;
+    Span else_block;
     auto branches = context->elseBranch();
     for (size_t i = branches.size(); i-- > 0;) {
       auto* branch = branches[i];
@@ -632,6 +716,7 @@ class Builder {
                        .secondary(session_.span(branch->ELSE()->getSymbol()), "the last branch")
                        .emit();
         otherwise = block(branch->block());
+        else_block = session_.span(branch->block());
         continue;
       }
       ast::Step nested;
@@ -639,9 +724,16 @@ class Builder {
       nested.span = session_.span(branch);
       nested.name = name(branch->IF());
       nested.expr = expr(branch->expr());
+      nested.span.begin = nested.name.span.begin;
       nested.then = block(branch->block());
+      nested.then_block = session_.span(branch->block());
       nested.otherwise = std::move(otherwise);
+      nested.else_block = else_block;
+      // Up to the end of the whole chain.
+      if (!nested.otherwise.empty()) nested.span = join(nested.span, nested.otherwise.back().span);
+      nested.span = join(nested.span, else_block);
       otherwise.clear();
+      else_block = nested.span;
       otherwise.push_back(std::move(nested));
       if (branches.size() - i > ast::kMaxNesting && !too_deep_) {
         too_deep_ = true;
@@ -652,6 +744,7 @@ class Builder {
       }
     }
     step.otherwise = std::move(otherwise);
+    step.else_block = else_block;
     return step;
   }
 
@@ -679,13 +772,16 @@ class Builder {
       ast::Name label;
       if (parts.size() == 2) {
         ast::Expr left = expr(parts[0]);
-        if (left.kind != ast::Expr::Kind::Name || left.span.size() != left.text.size())
+        // `aug.web=7`: a weight of an imported stream.
+        bool imported = left.kind == ast::Expr::Kind::Member && left.operands[0].kind == ast::Expr::Kind::Name;
+        if (imported) left.text = left.operands[0].text + "." + left.text;
+        if ((left.kind != ast::Expr::Kind::Name && !imported) || left.group)
           failed = error(Kind::SyntaxError, "an argument is named by a plain name")
                        .primary(left.span, "this is not a name")
                        .hint("`==` compares, `=` names the argument")
                        .emit();
         label = {left.text, left.span};
-        named = left.kind == ast::Expr::Kind::Name;
+        named = left.kind == ast::Expr::Kind::Name || imported;
       } else if (named) {
         failed = error(Kind::SyntaxError, "an argument without a name follows a named one")
                      .primary(session_.span(argument))
@@ -835,14 +931,14 @@ class Builder {
     if (auto* number = dynamic_cast<ZplParser::NumberExprContext*>(context)) {
       e.kind = ast::Expr::Kind::Number;
       e.text = this->number(number->NUMBER()->getSymbol());
+      e.literal = number->NUMBER()->getText();
     } else if (auto* string = dynamic_cast<ZplParser::StringExprContext*>(context)) {
-      Token* token = string->STRING()->getSymbol();
-      size_t begin = session_.byte(token->getStartIndex()), end = session_.byte(token->getStopIndex() + 1);
-      string_body(session_.piece().part(begin + 1, end - 1), e);
+      string_token(string->STRING()->getSymbol(), e);
     } else if (auto* raw = dynamic_cast<ZplParser::RawStringExprContext*>(context)) {
       e.kind = ast::Expr::Kind::String;
       std::string text = raw->RAW_STRING()->getText();
       e.pieces.push_back(text.substr(2, text.size() - 3));
+      e.literal = std::move(text);
     } else if (dynamic_cast<ZplParser::BoolExprContext*>(context) != nullptr) {
       e.kind = ast::Expr::Kind::Bool;
       e.text = context->getText();
@@ -854,6 +950,7 @@ class Builder {
       Span whole = e.span;
       e = expr(group->expr());
       e.span = whole;  // a label under the whole includes the parentheses
+      e.group = true;
     } else if (auto* list = dynamic_cast<ZplParser::ListExprContext*>(context)) {
       e.kind = ast::Expr::Kind::List;
       check_commas(list);
@@ -864,6 +961,13 @@ class Builder {
       e.fields = schema(record->schema());
     }
     return e;
+  }
+
+  void string_token(Token* token, ast::Expr& into) {
+    size_t begin = session_.byte(token->getStartIndex()), end = session_.byte(token->getStopIndex() + 1);
+    into.span = into.text_span = session_.span(token);
+    string_body(session_.piece().part(begin + 1, end - 1), into);
+    into.literal = std::string(session_.piece().text.substr(begin, end - begin));
   }
 
   // Digits with single underscores between them, at most one point, an exponent; no underscores in the result.
@@ -948,12 +1052,7 @@ class Builder {
           i = end;
         }
       } else if (c == '{') {
-        size_t end = i + 1;
-        int depth = 1;
-        for (; end < text.size(); ++end) {
-          if (text[end] == '{') ++depth;
-          if (text[end] == '}' && --depth == 0) break;
-        }
+        size_t end = hole_end(text, i);
         if (end >= text.size()) {
           bad(i, i + 1, "the hole `{` is not closed", "a brace is written `\\{`");
           return;
@@ -989,6 +1088,21 @@ class Builder {
   }
 
  private:
+  // The `}` that closes the hole which opens at `begin`; strings inside may hold braces. The size where there is none.
+  static size_t hole_end(std::string_view text, size_t begin) {
+    int depth = 0;
+    for (size_t i = begin; i < text.size(); ++i) {
+      if (text[i] == '{') ++depth;
+      if (text[i] == '}' && --depth == 0) return i;
+      if (text[i] != '"') continue;
+      bool raw = text[i - 1] == 'r' && i >= 2 &&
+                 !(std::isalnum(static_cast<unsigned char>(text[i - 2])) || text[i - 2] == '_');
+      for (++i; i < text.size() && text[i] != '"'; ++i)
+        if (text[i] == '\\' && !raw) ++i;
+    }
+    return text.size();
+  }
+
   Result<ast::Expr> parse_hole(const TextPiece& hole);
 
   static void append_utf8(std::string& out, uint32_t code) {
@@ -1020,6 +1134,9 @@ Result<T> Session::run(Rule rule, Build build) {
   stream.fill();
   std::vector<Token*> tokens = stream.getTokens();
   if (std::optional<Reported> bad = guard(tokens)) return *bad;
+  if (piece_.comments != nullptr)
+    for (Token* token : tokens)
+      if (token->getType() == ZplLexer::COMMENT) piece_.comments->push_back({span(token), token->getText()});
   ZplParser parser(&stream);
   ErrorListener listener(*this, tokens);
   parser.removeErrorListeners();
@@ -1086,10 +1203,13 @@ Result<uint32_t> check_text(const SourceMap& sources, FileId file, Diagnostics& 
 Result<ast::File> parse_zpl(const SourceMap& sources, FileId file, Diagnostics& diags) {
   Result<uint32_t> begin = check_text(sources, file, diags);
   if (!begin) return begin.reported();
-  TextPiece piece{file, sources.text(file).substr(*begin), *begin, {}};
+  std::vector<ast::Comment> comments;
+  TextPiece piece{file, sources.text(file).substr(*begin), *begin, {}, &comments};
   Session session(piece, 0, diags);
-  return session.run<ast::File>([](ZplParser& p) { return p.file(); },
-                                [](Builder& b, auto* tree) { return b.file(tree); });
+  Result<ast::File> tree =
+      session.run<ast::File>([](ZplParser& p) { return p.file(); }, [](Builder& b, auto* t) { return b.file(t); });
+  if (tree) tree->comments = std::move(comments);
+  return tree;
 }
 
 Result<ast::Expr> parse_expression(const TextPiece& piece, Diagnostics& diags) {
@@ -1108,6 +1228,76 @@ Result<ast::Step> parse_step(const TextPiece& piece, Diagnostics& diags) {
                                 [](Builder& b, auto* tree) { return b.step(tree->step()); });
 }
 
+Result<ast::Expr> parse_source(const TextPiece& piece, Diagnostics& diags) {
+  Session session(piece, 0, diags);
+  return session.run<ast::Expr>([](ZplParser& p) { return p.sourceEntry(); },
+                                [](Builder& b, auto* tree) { return b.source(tree->source()); });
+}
+
+std::optional<Reported> check_test(const ast::Test& test, Diagnostics& diags) {
+  static const std::vector<std::string> kSamples = {"params", "input", "expect"}, kConditions = {"check", "fails"};
+  std::optional<Reported> reported;
+  auto has = [](const std::vector<std::string>& words, const std::string& word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  for (const ast::TestEntry& entry : test.entries) {
+    const std::string& key = entry.key.text;
+    bool samples = has(kSamples, key);
+    if (!samples && !has(kConditions, key)) {
+      std::vector<std::string> all = kSamples;
+      all.insert(all.end(), kConditions.begin(), kConditions.end());
+      std::string hint = did_you_mean(key, all);
+      reported = diags.report(Kind::BadTest, "`{}` is no entry of a test", key)
+                     .primary(entry.key.span)
+                     .hint_text(hint.empty() ? "entries are `params`, `input`, `expect`, `check` and `fails`" : hint)
+                     .emit();
+    } else if (samples && entry.expr) {
+      reported = diags.report(Kind::BadTest, "`{}` needs a colon and a sample", key)
+                     .primary(entry.span)
+                     .hint("for example `{}: {{x: 3}}`", key)
+                     .emit();
+    } else if (!samples && !entry.expr) {
+      reported = diags
+                     .report(Kind::BadTest, "`{}` needs {}", key,
+                             key == "check" ? "a condition" : "a part of the message of the failure")
+                     .primary(entry.span)
+                     .hint("for example `{}`", key == "check" ? "check f(3) == 10" : "fails \"overflow\"")
+                     .emit();
+    } else if (key == "params" && entry.list) {
+      reported =
+          diags.report(Kind::BadTest, "`params` is one mapping: `params: {{size: 8}}`").primary(entry.span).emit();
+    } else if (key == "fails" && (entry.expr->kind != ast::Expr::Kind::String || !entry.expr->operands.empty())) {
+      reported = diags.report(Kind::BadTest, "`fails` needs a string").primary(entry.expr->span).emit();
+    } else if (key != "check" && test.find(key) != &entry) {
+      reported = diags.report(Kind::BadTest, "`{}` stands twice in one test", key)
+                     .primary(entry.key.span)
+                     .secondary(test.find(key)->key.span, "the first")
+                     .emit();
+    }
+    for (const ast::TestSample& sample : entry.samples)
+      for (size_t i = 0; i < sample.fields.size(); ++i)
+        for (size_t k = 0; k < i; ++k)
+          if (sample.fields[i].name.text == sample.fields[k].name.text)
+            reported = diags.report(Kind::DuplicateName, "`{}` stands twice in one sample", sample.fields[i].name.text)
+                           .primary(sample.fields[i].name.span)
+                           .secondary(sample.fields[k].name.span, "the first")
+                           .emit();
+  }
+  if (reported) return reported;
+  bool expects = test.find("expect") != nullptr || test.find("fails") != nullptr;
+  if (!expects && test.find("check") == nullptr)
+    return diags.report(Kind::BadTest, "the test expects nothing")
+        .primary(test.name_span)
+        .hint("add `expect: {{x: 3}}`, `check condition` or `fails \"part of the message\"`")
+        .emit();
+  if (expects && test.find("input") == nullptr)
+    return diags.report(Kind::BadTest, "the test has no `input`")
+        .primary(test.name_span)
+        .hint("add the samples that stand for the source: `input: {{x: 3}}`")
+        .emit();
+  return std::nullopt;
+}
+
 Result<ast::Expr> parse_string_body(const TextPiece& piece, Diagnostics& diags) {
   Session session(piece, 0, diags);
   Builder builder(session);
@@ -1115,6 +1305,25 @@ Result<ast::Expr> parse_string_body(const TextPiece& piece, Diagnostics& diags) 
   e.span = e.text_span = piece.span(0, piece.text.size());
   builder.string_body(piece, e);
   if (builder.failed) return *builder.failed;
+  // As ZPL spells it: quotes outside of holes and ends of lines need escapes there.
+  e.literal = "\"";
+  int depth = 0;
+  for (size_t i = 0; i < piece.text.size(); ++i) {
+    char c = piece.text[i];
+    if (c == '\\' && depth == 0 && i + 1 < piece.text.size() && piece.text[i + 1] != '\n') {
+      e.literal += c;
+      e.literal += piece.text[++i];
+      continue;
+    }
+    depth += c == '{' ? 1 : c == '}' && depth > 0 ? -1 : 0;
+    if (c == '\n' || c == '\r')
+      e.literal += depth > 0 ? " " : c == '\n' ? "\\n" : "\\r";
+    else if (c == '"' && depth == 0)
+      e.literal += "\\\"";
+    else
+      e.literal += c;
+  }
+  e.literal += "\"";
   return e;
 }
 

@@ -17,11 +17,12 @@ struct TextPiece {
   std::string_view text;
   uint32_t begin = 0;  // of the first byte, where `offsets` is empty
   std::vector<uint32_t> offsets;
+  std::vector<ast::Comment>* comments = nullptr;  // where comments in the text go
 
   uint32_t place(size_t byte) const { return offsets.empty() ? begin + static_cast<uint32_t>(byte) : offsets[byte]; }
   // Bytes [from, to) of the text. The end is one past the last byte, wherever the next one stands.
   Span span(size_t from, size_t to) const;
-  // Bytes [from, to) as a piece of their own.
+  // Bytes [from, to) as a piece of their own, whose comments go nowhere.
   TextPiece part(size_t from, size_t to) const;
 };
 
@@ -31,8 +32,13 @@ Result<ast::File> parse_zpl(const SourceMap& sources, FileId file, Diagnostics& 
 Result<ast::Expr> parse_expression(const TextPiece& piece, Diagnostics& diags);
 Result<ast::Type> parse_type(const TextPiece& piece, Diagnostics& diags);
 Result<ast::Step> parse_step(const TextPiece& piece, Diagnostics& diags);
+// A source, or the name of a stream.
+Result<ast::Expr> parse_source(const TextPiece& piece, Diagnostics& diags);
 // The inside of a string: escapes and holes.
 Result<ast::Expr> parse_string_body(const TextPiece& piece, Diagnostics& diags);
+
+// Reports what no test can say: unknown entries, samples where a condition is needed ...
+std::optional<Reported> check_test(const ast::Test& test, Diagnostics& diags);
 
 // Whether the text may stand as a name: letters, digits, `_`, and no word of the language.
 bool is_name(std::string_view text);

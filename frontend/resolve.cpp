@@ -1,5 +1,8 @@
 // Declarations: who declares which name, values of parameters and constants, functions.
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 
 #include "frontend/compiler.h"
 #include "frontend/parse_yaml.h"
@@ -7,9 +10,10 @@
 
 namespace zephon {
 
-// One name, one meaning: parameters, constants, functions and streams share one scope with the operators.
-bool Compiler::claim(const ast::Name& name, std::string_view what) {
-  auto [it, fresh] = claimed_.emplace(name.text, name.span);
+// One name, one meaning: parameters, constants, functions, streams and imports of a file share one scope with the
+// operators.
+bool Compiler::claim(Module& module, const ast::Name& name, std::string_view what) {
+  auto [it, fresh] = module.claimed.emplace(name.text, name.span);
   if (!fresh) {
     error(Kind::DuplicateName, "`{}` is declared twice", name.text)
         .primary(name.span, "again as {}", what)
@@ -32,11 +36,13 @@ bool Compiler::claim(const ast::Name& name, std::string_view what) {
   return true;
 }
 
-void Compiler::declare(const ast::Declarations& declarations) {
+void Compiler::declare(Module& module, const ast::Declarations& declarations) {
   for (const ast::Let& let : declarations.lets)
-    if (claim(let.name, "a constant")) lets_.emplace(let.name.text, LetEntry{&let, std::nullopt});
+    if (claim(module, let.name, "a constant"))
+      module.lets.emplace(let.name.text, LetEntry{&let, &module, std::nullopt});
   for (const ast::Function& function : declarations.functions) {
-    if (claim(function.name, "a function")) functions_.emplace(function.name.text, FunctionEntry{&function});
+    if (claim(module, function.name, "a function"))
+      module.functions.emplace(function.name.text, FunctionEntry{&function, &module});
     for (size_t i = 0; i < function.parameters.size(); ++i)
       for (size_t k = 0; k < i; ++k)
         if (function.parameters[i].name.text == function.parameters[k].name.text)
@@ -46,12 +52,161 @@ void Compiler::declare(const ast::Declarations& declarations) {
               .emit();
   }
   for (const ast::Stream& stream : declarations.streams)
-    if (claim(stream.name, "a stream")) streams_.emplace(stream.name.text, StreamEntry{&stream, std::nullopt});
+    if (claim(module, stream.name, "a stream"))
+      module.streams.emplace(stream.name.text, StreamEntry{&stream, &module, std::nullopt});
+}
+
+// ---- imports
+
+namespace {
+Result<ast::File> parse_file(const SourceMap& sources, FileId file, Diagnostics& diags) {
+  std::string_view name = sources.name(file);
+  bool yaml = name.ends_with(".yaml") || name.ends_with(".yml");
+  return yaml ? parse_yaml(sources, file, diags) : parse_zpl(sources, file, diags);
+}
+
+std::optional<std::string> read_from_disk(const std::string& path, std::string& error) {
+  std::error_code code;
+  if (!std::filesystem::is_regular_file(path, code)) {
+    error = std::filesystem::exists(path, code) ? "it is not a file" : "there is no such file";
+    return std::nullopt;
+  }
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  if (!in || !(text << in.rdbuf())) {
+    error = "it cannot be read";
+    // An empty file inserts nothing, which is no failure.
+    if (!in.is_open() || std::filesystem::file_size(path, code) != 0) return std::nullopt;
+  }
+  return text.str();
+}
+}  // namespace
+
+void Compiler::import_files(Module& module) {
+  for (const ast::Import& import : module.file.declarations.imports) {
+    if (!claim(module, import.alias, "an import")) continue;
+    if (Module* imported = load_module(import, module)) {
+      module.imports.emplace(import.alias.text, ImportEntry{&import, imported});
+      if (imported->prefix.empty()) imported->prefix = module.prefix + import.alias.text + ".";
+    }
+  }
+}
+
+Compiler::Module* Compiler::load_module(const ast::Import& import, const Module& from) {
+  namespace fs = std::filesystem;
+  const std::string& written = import.path.pieces[0];
+  fs::path path = (fs::path(from.path).parent_path() / written).lexically_normal();
+  for (size_t i = 0; i < loading_.size(); ++i) {
+    if (loading_[i].first != path.string()) continue;
+    std::string circle;
+    for (size_t k = i; k < loading_.size(); ++k)
+      circle += "`" + fs::path(loading_[k].first).filename().string() + "` -> ";
+    auto builder = error(Kind::BadImport, "the imports form a circle: {}`{}`", circle, path.filename().string())
+                       .primary(import.path.span, "leads back to where it began");
+    for (size_t k = i + 1; k < loading_.size(); ++k)
+      std::move(builder).secondary(loading_[k].second, "`{}` is imported here",
+                                   fs::path(loading_[k].first).filename().string());
+    std::move(builder).hint("let a third file declare what both need").emit();
+    return nullptr;
+  }
+  if (auto it = modules_.find(path.string()); it != modules_.end()) return it->second.get();
+  std::string why;
+  std::optional<std::string> text =
+      options_.read ? options_.read(path.string(), why) : read_from_disk(path.string(), why);
+  if (!text) {
+    error(Kind::BadImport, "`{}` cannot be imported: {}", written, why)
+        .primary(import.path.span)
+        .note("the path starts in the folder of the file that imports: `{}`", path.string())
+        .emit();
+    modules_.emplace(path.string(), nullptr);
+    return nullptr;
+  }
+  FileId file = sources_.add(path.string(), *std::move(text));
+  Result<ast::File> tree = parse_file(sources_, file, diags_);
+  auto module = std::make_unique<Module>();
+  Module& result = *module;
+  result.path = path.string();
+  if (!tree) {
+    modules_.emplace(result.path, nullptr);
+    return nullptr;
+  }
+  std::string folder = path.parent_path().lexically_relative(fs::path(root_->path).parent_path()).string();
+  if (fs::path(root_->path).parent_path().empty()) folder = path.parent_path().string();
+  if (!folder.empty() && folder != ".") result.folder = folder + "/";
+  result.file = *std::move(tree);
+  modules_.emplace(result.path, std::move(module));
+  loading_.emplace_back(result.path, import.span);
+  import_files(result);
+  loading_.pop_back();
+  declare(result, result.file.declarations);
+  return &result;
+}
+
+Compiler::ImportEntry* Compiler::find_import(const ast::Expr& e, const Frame* frame) {
+  if (e.kind != ast::Expr::Kind::Name) return nullptr;
+  auto it = module_->imports.find(e.text);
+  if (it == module_->imports.end()) return nullptr;
+  if (frame != nullptr && frame->arguments != nullptr && frame->arguments->contains(e.text)) return nullptr;
+  if (frame != nullptr && frame->fields != nullptr && frame->fields->find(e.text) != nullptr) return nullptr;
+  it->second.used = true;
+  return &it->second;
+}
+
+template <class Entry>
+Entry* Compiler::find_imported(ImportEntry& import, std::map<std::string, Entry> Module::*entries,
+                               const ast::Name& name, std::string_view what) {
+  Module& module = *import.module;
+  auto it = (module.*entries).find(name.text);
+  if (it != (module.*entries).end()) return &it->second;
+  std::vector<std::string> names;
+  for (const auto& [declared, entry] : module.*entries) names.push_back(declared);
+  auto other = module.claimed.find(name.text);
+  error(Kind::UnknownName, "`{}` declares no {} `{}`", module.path, what, name.text)
+      .primary(name.span)
+      .secondary(other == module.claimed.end() ? Span{} : other->second, "this is no {}", what)
+      .secondary(import.syntax->span, "imported here")
+      .hint_text(did_you_mean(name.text, names))
+      .emit();
+  return nullptr;
+}
+
+Operand Compiler::imported_constant(ImportEntry& import, const ast::Name& name) {
+  LetEntry* entry = find_imported(import, &Module::lets, name, "constant");
+  return entry == nullptr ? Operand{} : let(*entry);
+}
+
+Compiler::FunctionEntry* Compiler::imported_function(ImportEntry& import, const ast::Name& name) {
+  return find_imported(import, &Module::functions, name, "function");
+}
+
+Compiler::StreamEntry* Compiler::imported_stream(ImportEntry& import, const ast::Name& name) {
+  return find_imported(import, &Module::streams, name, "stream");
+}
+
+Compiler::StreamEntry* Compiler::find_stream(const std::string& name) {
+  size_t dot = name.find('.');
+  if (dot == name.npos) {
+    auto it = module_->streams.find(name);
+    return it == module_->streams.end() ? nullptr : &it->second;
+  }
+  auto import = module_->imports.find(name.substr(0, dot));
+  if (import == module_->imports.end()) return nullptr;
+  import->second.used = true;
+  auto it = import->second.module->streams.find(name.substr(dot + 1));
+  return it == import->second.module->streams.end() ? nullptr : &it->second;
+}
+
+std::vector<std::string> Compiler::stream_names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : module_->streams) names.push_back(name);
+  for (const auto& [alias, import] : module_->imports)
+    for (const auto& [name, entry] : import.module->streams) names.push_back(alias + "." + name);
+  return names;
 }
 
 void Compiler::declare_parameters(const ast::Pipeline& pipeline) {
   for (const ast::Parameter& parameter : pipeline.parameters)
-    if (claim(parameter.name, "a parameter"))
+    if (claim(*root_, parameter.name, "a parameter"))
       parameters_.emplace(parameter.name.text, ParameterEntry{&parameter, std::nullopt});
   std::vector<std::string> names = {"seed"};
   for (const auto& [name, entry] : parameters_) names.push_back(name);
@@ -218,6 +373,7 @@ Operand Compiler::let(LetEntry& entry) {
     return {};
   }
   entry.open = true;
+  Inside inside(*this, entry.home);
   Frame frame;
   frame.constant = true;
   Operand value = evaluate(entry.syntax->value, frame);
@@ -265,8 +421,9 @@ std::optional<Operand> Compiler::find_name(const std::string& name, const Span& 
   if (frame.fields != nullptr) {
     if (std::optional<Operand> field = find_field(name, span, frame)) return at(*field);
   }
-  if (auto it = parameters_.find(name); it != parameters_.end()) return at(parameter(it->second));
-  if (auto it = lets_.find(name); it != lets_.end()) return at(let(it->second));
+  if (module_ == root_)
+    if (auto it = parameters_.find(name); it != parameters_.end()) return at(parameter(it->second));
+  if (auto it = module_->lets.find(name); it != module_->lets.end()) return at(let(it->second));
   if (name == "seed") {
     Operand seed;
     seed.kind = Operand::Kind::Static;
@@ -284,26 +441,83 @@ std::vector<std::string> Compiler::visible_names(const Frame& frame) const {
     for (const Field& field : frame.fields->fields)
       if (!field.name.starts_with('$') && !is_companion(field.name))
         names.push_back(field.name.substr(0, field.name.find('.')));
-  for (const auto& [name, entry] : parameters_) names.push_back(name);
-  for (const auto& [name, entry] : lets_) names.push_back(name);
+  if (module_ == root_)
+    for (const auto& [name, entry] : parameters_) names.push_back(name);
+  for (const auto& [name, entry] : module_->lets) names.push_back(name);
   return names;
 }
 
-Result<Program> Compiler::run(const ast::File& file) {
-  ZEPHON_CHECK(file.pipelines.size() == 1, "{} pipelines", file.pipelines.size());
-  pipeline_ = &file.pipelines[0];
+// The one that is asked for, or the only one.
+const ast::Pipeline* Compiler::choose_pipeline(const ast::File& file) {
+  std::vector<std::string> names;
+  std::string all;
+  for (const ast::Pipeline& pipeline : file.pipelines) {
+    for (const ast::Pipeline& other : file.pipelines) {
+      if (&other == &pipeline) break;
+      if (other.name.text == pipeline.name.text)
+        error(Kind::DuplicateName, "two pipelines are called `{}`", pipeline.name.text)
+            .primary(pipeline.name.span)
+            .secondary(other.name.span, "the first")
+            .emit();
+    }
+    names.push_back(pipeline.name.text);
+    all += (all.empty() ? "`" : ", `") + pipeline.name.text + "`";
+  }
+  Span end{file.file, static_cast<uint32_t>(sources_.text(file.file).size()),
+           static_cast<uint32_t>(sources_.text(file.file).size())};
+  if (file.pipelines.empty()) {
+    error(Kind::WhichPipeline, "the file has no pipeline")
+        .primary(end)
+        .hint("a pipeline is a source and its steps: `files(\"cats/*.jpg\") | batch(8)`")
+        .emit();
+    return nullptr;
+  }
+  for (const ast::Pipeline& pipeline : file.pipelines)
+    if (!options_.pipeline.empty() && pipeline.name.text == options_.pipeline) return &pipeline;
+  if (!options_.pipeline.empty()) {
+    auto builder = error(Kind::WhichPipeline, "the file has no pipeline `{}`", options_.pipeline)
+                       .hint_text(did_you_mean(options_.pipeline, names));
+    if (names.size() == 1 && names[0].empty())
+      std::move(builder).note("its only pipeline has no name").emit();
+    else
+      std::move(builder).note("it has {}", all).emit();
+    return nullptr;
+  }
+  if (file.pipelines.size() == 1) return &file.pipelines[0];
+  std::string path(sources_.name(file.file));
+  error(Kind::WhichPipeline, "the file has {} pipelines: {}", names.size(), all)
+      .primary(file.pipelines[1].name.span, "the second")
+      .secondary(file.pipelines[0].name.span, "the first")
+      .hint("name one: `{}:{}`, or `--pipeline {}`", path, names[0], names[0])
+      .emit();
+  return nullptr;
+}
+
+Result<Program> Compiler::run(ast::File file) {
+  auto root = std::make_unique<Module>();
+  root_ = module_ = root.get();
+  root_->path = std::filesystem::path(sources_.name(file.file)).lexically_normal().string();
+  root_->file = std::move(file);
+  modules_.emplace(root_->path, std::move(root));
+  pipeline_ = choose_pipeline(root_->file);
+  if (pipeline_ == nullptr) return *diags_.reported();
   program_.name = pipeline_->name.text;
   declare_parameters(*pipeline_);
-  declare(file.declarations);
-  declare(pipeline_->declarations);
+  loading_.emplace_back(root_->path, Span{});
+  // Without what was to be imported every use of it would be an error of its own.
+  size_t errors = diags_.error_count();
+  import_files(*root_);
+  if (diags_.error_count() > errors) return *diags_.reported();
+  declare(*root_, root_->file.declarations);
+  declare(*root_, pipeline_->declarations);
 
   std::optional<Flow> flow = lower_pipe(pipeline_->pipe, "");
-  if (flow && pipeline_->contract && !flow->broken) check_contract(*pipeline_->contract, *flow);
+  if (flow && pipeline_->contract && !flow->broken) check_contract(*pipeline_->contract, *flow, &program_.contract);
   if (!diags_.has_errors()) lint_names();
   // What nothing uses is checked too, so that errors in it do not wait for their first use.
   for (auto& [name, entry] : parameters_) parameter(entry);
-  for (auto& [name, entry] : lets_) let(entry);
-  for (auto& [name, entry] : streams_)
+  for (auto& [name, entry] : root_->lets) let(entry);
+  for (auto& [name, entry] : root_->streams)
     if (!entry.flow && !entry.failed) use_stream(entry, entry.syntax->name.span);
   if (std::optional<Reported> reported = diags_.reported()) return *reported;
 
@@ -317,7 +531,7 @@ Result<Program> Compiler::run(const ast::File& file) {
     program_.parameters.push_back({parameter.name.text, type_words(*parameter.type), to_string(entry.value->value),
                                    params_.contains(parameter.name.text), parameter.name.span});
   }
-  for (const auto& [name, entry] : lets_)
+  for (const auto& [name, entry] : root_->lets)
     program_.lets.push_back(
         {name, type_text(*entry.value),
          entry.value->is_static()   ? to_string(entry.value->value)
@@ -328,12 +542,18 @@ Result<Program> Compiler::run(const ast::File& file) {
 }
 
 Result<Program> compile(SourceMap& sources, FileId file, const std::map<std::string, std::string>& params,
-                        const OpTable& ops, Diagnostics& diags) {
-  std::string_view name = sources.name(file);
-  bool yaml = name.ends_with(".yaml") || name.ends_with(".yml");
-  Result<ast::File> tree = yaml ? parse_yaml(sources, file, diags) : parse_zpl(sources, file, diags);
+                        const OpTable& ops, Diagnostics& diags, const CompileOptions& options) {
+  Result<ast::File> tree = parse_file(sources, file, diags);
   if (!tree) return tree.reported();
-  return Compiler(sources, ops, params, diags).run(*tree);
+  return Compiler(sources, ops, params, diags, options).run(*std::move(tree));
+}
+
+Result<std::vector<std::string>> pipeline_names(const SourceMap& sources, FileId file, Diagnostics& diags) {
+  Result<ast::File> tree = parse_file(sources, file, diags);
+  if (!tree) return tree.reported();
+  std::vector<std::string> names;
+  for (const ast::Pipeline& pipeline : tree->pipelines) names.push_back(pipeline.name.text);
+  return names;
 }
 
 }  // namespace zephon

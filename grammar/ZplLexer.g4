@@ -26,9 +26,12 @@ NUMBER   : DIGIT WORD* ( '.' DIGIT WORD* )?
          | DIGIT ( DIGIT | '_' )* ( '.' DIGIT ( DIGIT | '_' )* )? [eE] [+\-] DIGIT WORD* ;
 NAME     : ( LETTER | '_' ) WORD* ;
 
-// One token each: escapes and holes are read afterwards, with places mapped (frontend/parse_zpl.cpp).
+// One token each: escapes and holes are read afterwards, with places mapped (frontend/parse_zpl.cpp). A hole may hold
+// strings, whose own holes hold none: regular, so that no text makes the lexer slow.
 RAW_STRING    : 'r"' ~["\r\n]* '"' ;
-STRING        : '"' ( '\\' ~[\r\n] | ~["\\\r\n] )* '"' ;
+STRING        : '"' ( '\\' ~[\r\n] | HOLE | ~["\\\r\n] )* '"' ;
+// `test` is no word of the language (`enum(train, test)`): it opens a test where the test's name follows.
+TEST          : 'test' [ \t]+ '"' ( '\\' ~[\r\n] | ~["\\\r\n] )* '"' ;
 UNTERMINATED  : 'r'? '"' ( '\\' ~[\r\n] | ~["\\\r\n] )* '\\'? ;
 SINGLE_QUOTED : '\'' ~['\r\n]* '\'' ;
 
@@ -65,6 +68,8 @@ COMMENT  : '#' ~[\r\n]* -> channel(HIDDEN) ;
 SPACE    : [ \t\r\n]+ -> skip ;
 BAD      : . ;
 
+fragment HOLE   : '{' ( INNER | '{' ( INNER | ~["{}\r\n] )* '}' | ~["{}\r\n] )* '}' ;
+fragment INNER  : '"' ( '\\' ~[\r\n] | ~["\\\r\n] )* '"' ;
 fragment DIGIT  : [0-9] ;
 fragment LETTER : [a-zA-Z] ;
 fragment WORD   : [a-zA-Z0-9_] ;

@@ -3,12 +3,13 @@
 parser grammar ZplParser;
 options { tokenVocab = ZplLexer; }
 
-file : header? declaration* pipe? EOF ;
+file : header? declaration* ( pipe test* )? EOF ;
 
 // Entry points for text inside the YAML form and inside the holes of strings.
 expressionEntry : expr EOF ;
 stepEntry       : step EOF ;
 typeEntry       : type EOF ;
+sourceEntry     : source EOF ;
 
 header : ZPL NUMBER ;
 
@@ -16,9 +17,17 @@ declaration
   : PIPELINE NAME parameters? ( ARROW type )? LBRACE declaration* pipe RBRACE  # PipelineDeclaration
   | LET NAME ASSIGN expr                                                       # LetDeclaration
   | FN NAME parameters ASSIGN expr                                             # FunctionDeclaration
-  | STREAM NAME ASSIGN pipe                                                    # StreamDeclaration
+  | STREAM NAME ( ARROW type )? ASSIGN pipe                                    # StreamDeclaration
   | IMPORT STRING NAME NAME                                                    # ImportDeclaration
+  | test                                                                       # TestDeclaration
   ;
+
+// Samples in, samples out, and conditions: `input: {x: 3}`, `expect: [{y: 10}]`, `check f(3) == 10`.
+test        : TEST ( NAME NAME )? LBRACE testEntry* RBRACE ;
+testEntry   : NAME ( COLON testSamples | expr ) ;
+testSamples : testSample | LBRACKET ( testSample ( COMMA testSample? )* )? RBRACKET ;
+testSample  : LBRACE ( testField ( COMMA testField? )* )? RBRACE ;
+testField   : NAME COLON expr ;
 
 parameters : LPAREN ( parameter ( COMMA parameter? )* )? RPAREN ;
 parameter  : NAME ( COLON type )? ( ASSIGN expr )? ;
@@ -37,7 +46,7 @@ schema      : LBRACE ( schemaField ( COMMA schemaField? )* )? RBRACE ;
 schemaField : NAME COLON type ;
 
 pipe   : source ( BAR step )* ;
-source : NAME callArguments? ;
+source : NAME ( DOT NAME )? callArguments? ;
 
 step
   : NAME ( ASSIGN expr | callArguments )?                      # AssignOrCallStep
@@ -47,7 +56,7 @@ step
   | IF expr block elseBranch*                                  # IfStep
   ;
 elseBranch : ELSE ( IF expr )? block ;
-block      : LBRACE BAR? step ( BAR step )* RBRACE ;
+block      : LBRACE ( BAR? step ( BAR step )* )? RBRACE ;
 
 callArguments : LPAREN ( argument ( COMMA argument? )* )? RPAREN ;
 argument      : expr ( ASSIGN expr )? ;

@@ -8,7 +8,8 @@
 //
 // Commands: `error` renders diagnostics (lints too), `graph` prints the typed graph, `types` the fields after every
 // step, `optimize` the graph after the rules, `plan` the physical plan, `steps` it after each application of a rule.
-// Flags: `yaml` reads the YAML form; `name=value` sets a parameter; `expect=RULE`, `expect-not=RULE`,
+// Flags: `yaml` reads the YAML form; `name=value` sets a parameter, `pipeline=NAME` chooses one of several; what stands
+// below a line `=== NAME` is a file that may be imported; `expect=RULE`, `expect-not=RULE`,
 // `disable=RULE,...` (`all`) speak of rules. People write the program, `cmake --build
 // --preset dev
 // --target bless` writes what stands under `----`.
@@ -59,7 +60,7 @@ const std::map<std::string, std::string (*)(const Section&)> kCommands = {
     {"error", run_error},       {"graph", run_graph}, {"types", run_types},
     {"optimize", run_optimize}, {"plan", run_plan},   {"steps", run_steps}};
 // Flags that are not parameters of the program.
-const std::set<std::string> kRuleFlags = {"expect", "expect-not", "disable"};
+const std::set<std::string> kRuleFlags = {"expect", "expect-not", "disable", "pipeline"};
 
 bool is_command(const std::string& line) { return kCommands.contains(line.substr(0, line.find(' '))); }
 
@@ -115,15 +116,30 @@ struct Compiled {
 
 void compile_section(const Section& section, Compiled& out) {
   std::map<std::string, std::string> params;
-  std::string name = "t.zpl", text = section.program;
+  std::string name = "t.zpl", text;
+  std::map<std::string, std::string> files;
+  std::string* into = &text;
+  for (const std::string& line : split(section.program, '\n')) {
+    if (line.starts_with("=== "))
+      into = &files[line.substr(4)];
+    else
+      *into += line + "\n";
+  }
+  CompileOptions options;
+  options.read = [&files](const std::string& path, std::string& error) -> std::optional<std::string> {
+    if (auto it = files.find(path); it != files.end()) return it->second;
+    error = "there is no such file";
+    return std::nullopt;
+  };
   for (size_t i = 1; i < section.words.size(); ++i) {
     const std::string& word = section.words[i];
     if (word == "yaml") name = "t.yaml";
+    if (word.starts_with("pipeline=")) options.pipeline = word.substr(9);
     if (size_t equal = word.find('='); equal != word.npos && !kRuleFlags.contains(word.substr(0, equal)))
       params[word.substr(0, equal)] = word.substr(equal + 1);
   }
   FileId file = out.sources.add(name, text);
-  Result<Program> program = compile(out.sources, file, params, OpTable(all_ops()), out.diags);
+  Result<Program> program = compile(out.sources, file, params, OpTable(all_ops()), out.diags, options);
   EXPECT_EQ(program.ok(), !out.diags.has_errors());
   if (program) out.program = *std::move(program);
 }
@@ -164,6 +180,7 @@ OptimizeResult optimize_section(const Section& section, const Program& program) 
     const size_t equal = word.find('=');
     if (equal == word.npos) continue;
     const std::string flag = word.substr(0, equal);
+    if (flag == "pipeline") continue;
     for (const std::string& rule : split(word.substr(equal + 1), ',')) {
       if (!kRuleFlags.contains(flag)) continue;
       EXPECT_TRUE(rule == "all" || find_rule(rule)) << "no rule is called " << rule;

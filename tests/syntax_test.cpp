@@ -203,10 +203,9 @@ TEST(Syntax, ErrorsInWords) {
   EXPECT_EQ(said("range(1) | batch"), "error[E0100]: `batch` has no parentheses @t.zpl:1:12");
   EXPECT_EQ(said("zpl 2 range(1)"), "error[E0106]: this compiler knows version 1 of the language, not 2 @t.zpl:1:5");
   EXPECT_EQ(said("pipeline p() { range(1) }"), "error[E0106]: the version of the language is not stated @t.zpl:1:1");
-  EXPECT_EQ(said("zpl 1 let a = 1"), "error[E0100]: the file has no pipeline @t.zpl:1:16");
   EXPECT_EQ(said("zpl 1 pipeline p(x: set<int>) { range(1) }"), "error[E0203]: no type is called `set<T>` @t.zpl:1:21");
-  EXPECT_EQ(said("import \"a.zpl\" as a range(1)"),
-            "error[E0107]: `import` is not part of version 1 of the language @t.zpl:1:1");
+  EXPECT_EQ(said("import \"a.zpl\" is a range(1)"), "error[E0100]: expected `as`, found `is` @t.zpl:1:16");
+  EXPECT_EQ(said("import \"{a}.zpl\" as a range(1)"), "error[E0104]: the path of an import has no holes @t.zpl:1:8");
   EXPECT_EQ(said("range(1) | x = \xE2\x80\x9C"
                  "a\xE2\x80\x9D"),
             "error[E0101]: `\xE2\x80\x9C` cannot stand outside strings and comments @t.zpl:1:16");
@@ -313,7 +312,7 @@ pipeline imagenet(root: path, size: int = 224, mode: enum(train, eval) = train) 
   | batch(batch_size=64, drop_remainder=true)
 })text"));
   EXPECT_EQ(yaml("zpl: 1\nstreams: {a: [{range: 3}]}\nsteps: [a, take(2)]"),
-            "pipeline \nstream a = (range 3)\na | (take 2)\n");
+            "stream a = (range 3)\npipeline \na | (take 2)\n");
 }
 
 TEST(SyntaxYaml, PlacesOfExpressions) {
