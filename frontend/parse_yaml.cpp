@@ -297,13 +297,18 @@ class Reader {
       if (const YamlNode* node = root.find("pipeline")) pipeline.name = name(*node);
       bool named = has("pipeline");
       pipeline_body(root, pipeline);
+      pipeline.span = {};
       for (size_t i = 0; i < root.entry_count(); ++i) {
         const std::string& key = root.key(i).text;
         bool outside = key == "import" || key == "tests";
-        if (outside || key == "declare" || !named)
-          section(root.key(i), root.value(i), outside || !named ? out.declarations : pipeline.declarations, &out);
+        if (outside || !named)
+          section(root.key(i), root.value(i), out.declarations, &out);
         else
           section(root.key(i), root.value(i), pipeline.declarations, nullptr);
+        // The pipeline is what does not stand outside of it.
+        if (outside || key == "zpl") continue;
+        Span entry = join(root.key(i).span, root.value(i).span);
+        pipeline.span = pipeline.block = pipeline.span.valid() ? join(pipeline.span, entry) : entry;
       }
       out.pipelines.push_back(std::move(pipeline));
     } else {
@@ -790,6 +795,7 @@ class Reader {
         assign.span = join(field.span, body.span);
         if (std::optional<ast::Expr> e = expression(body, field)) {
           assign.expr = *std::move(e);
+          assign.span = join(field.span, assign.expr.span);
           into.push_back(std::move(assign));
         }
       });

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "graph/graph.h"
+#include "graph/identity_text.h"
 #include "graph/op_def.h"
 #include "graph/signature.h"
 
@@ -143,7 +144,64 @@ class TreePrinter {
   std::string out_;
 };
 
+std::string exact_value(const Value& v) {
+  std::string out = fmt::format("{}[", elem_name(v.elem()));
+  for (int64_t extent : v.shape()) out += fmt::format("{} ", extent);
+  out += "]";
+  for (int64_t i = 0; i < v.size(); ++i) {
+    Scalar s = v.at(i);
+    if (is_string(s.elem))
+      out += fmt::format(" {}:{}", s.s.size(), s.s);
+    else if (is_float(s.elem))
+      out += fmt::format(" {:a}", s.f);
+    else
+      out += fmt::format(" {}", s.i);
+  }
+  return out;
+}
+
+std::string exact_attrs(const Attrs& attrs) {
+  std::string out;
+  for (const auto& [name, value] : attrs) {
+    std::string text = to_string(value);
+    out += fmt::format(" {}={}:{}", name, text.size(), text);
+  }
+  return out;
+}
+
 }  // namespace
+
+std::string identity_text(const Graph& graph) {
+  std::string out;
+  std::map<ExprId, size_t> exprs;
+  std::map<NodeId, size_t> nodes;
+  auto add = [&](ExprId root) {
+    for (ExprId id : graph.topological(root)) {
+      if (!exprs.emplace(id, exprs.size()).second) continue;
+      const Expr& e = graph.expr(id);
+      out += fmt::format("e{} {}", exprs[id], e.op->name);
+      for (ExprId arg : e.args) out += fmt::format(" e{}", exprs[arg]);
+      out += exact_attrs(e.attrs);
+      if (e.constant) out += " " + exact_value(*e.constant);
+      if (e.draw_id != 0) out += fmt::format(" draw={:x}", e.draw_id);
+      out += " : " + to_string(e.type) + "\n";
+    }
+    return exprs[root];
+  };
+  for (NodeId id : graph.topological()) {
+    const Node& n = graph.node(id);
+    std::string line = fmt::format("n{} {}", nodes.size(), n.op->name);
+    nodes.emplace(id, nodes.size());
+    for (size_t i = 0; i < n.inputs.size(); ++i)
+      line += fmt::format(" n{}{}", nodes[n.inputs[i]], i < n.input_names.size() ? "=" + n.input_names[i] : "");
+    line += exact_attrs(n.attrs);
+    for (const Assign& a : n.assigns) line += fmt::format(" {}=e{}", a.field, add(a.expr));
+    if (n.predicate.valid()) line += fmt::format(" if e{}", add(n.predicate));
+    for (const std::string& field : n.needed) line += " needs " + field;
+    out += line + fmt::format(" stream={} : {}\n", n.stream, to_string(n.type));
+  }
+  return out;
+}
 
 std::string to_text(const Graph& graph, ExprId expr) { return expr_text(graph, expr); }
 std::string to_text(const Graph& graph, NodeId node) { return node_text(graph, graph.node(node)); }

@@ -7,6 +7,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <cstdlib>
+#include <filesystem>
 
 #include "frontend/diag/diagnostic.h"
 #include "zephonc/console.h"
@@ -158,6 +159,15 @@ class Parser {
     engine(verify);
     samples(verify);
 
+    CLI::App* format = command("fmt", "lay programs out in the one canonical way; comments stay");
+    format->add_option("FILE...", o_.files, "programs, in either form")->type_name("");
+    CLI::Option* only = format->add_flag("--check", o_.check_only, "change nothing; exit code 1 where a file is laid out otherwise");
+    format->add_flag("--stdin", o_.from_stdin, "from standard input to standard output; FILE says the form")->excludes(only);
+
+    CLI::App* convert = command("convert", "turn a .zpl program into YAML, or back; nothing is lost");
+    convert->add_option("FILE", o_.file, "the program")->required()->type_name("");
+    convert->add_option("-o", o_.out, "write into this file (default: standard output)")->type_name("OUT");
+
     reference("ops", "the operators, from their declarations", "NAME", false);
     reference("rules", "the rewrite rules, from their declarations", "NAME", false);
     reference("explain", "the long text of a diagnostic", "CODE", true);
@@ -168,6 +178,7 @@ class Parser {
       app_.parse(argc, argv);
       o_.command = app_.get_subcommands().front()->get_name();
       o_.params = pairs(params_, "param=value");
+      split_pipeline();
       o_.knobs = pairs(knobs_, "STEP.KNOB=VALUE");
       if (o_.format.empty()) o_.format = o_.command == "run" ? "npy" : "text";
       if (o_.rank >= o_.world_size) {
@@ -190,6 +201,15 @@ class Parser {
   }
 
  private:
+  /// FILE:NAME, unless a file has that very name.
+  void split_pipeline() {
+    size_t colon = o_.file.rfind(':');
+    if (colon == std::string::npos || colon == 0 || !o_.pipeline.empty()) return;
+    std::error_code error;
+    if (std::filesystem::exists(o_.file, error) || !std::filesystem::exists(o_.file.substr(0, colon), error)) return;
+    o_.pipeline = o_.file.substr(colon + 1);
+    o_.file.resize(colon);
+  }
   CLI::App* command(const std::string& name, const std::string& summary) {
     CLI::App* sub = app_.add_subcommand(name, summary);
     sub->set_help_flag("-h,--help", "this text");
@@ -199,6 +219,7 @@ class Parser {
     CLI::App* sub = command(name, summary);
     sub->add_option("FILE", o_.file, "the program")->required()->type_name("");
     sub->add_option("param=value...", params_, "parameters of the program")->type_name("");
+    sub->add_option("--pipeline", o_.pipeline, "of a file with several pipelines; also FILE:NAME")->type_name("NAME");
     return sub;
   }
   void reference(const std::string& name, const std::string& summary, const std::string& what, bool required) {

@@ -21,7 +21,10 @@ enum Exit : int {
 
 struct Options {
   std::string command;
-  std::string file;                                         ///< as typed
+  std::string file;                                         ///< as typed, without `:PIPELINE`
+  std::string pipeline;                                     ///< of a file with several: FILE:NAME or --pipeline NAME
+  std::vector<std::string> files;                           ///< fmt
+  bool check_only = false, from_stdin = false;              ///< fmt
   std::vector<std::pair<std::string, std::string>> params;  ///< param=value
   std::string name;                                         ///< ops, rules, explain
   bool markdown = false;                                    ///< ops, rules: the whole reference page

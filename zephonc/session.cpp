@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 
+#include "graph/identity_text.h"
 #include "ops/all_ops.h"
 #include "optimizer/rules/all_rules.h"
 #include "runtime/reference/sample_evaluator.h"
@@ -77,7 +78,7 @@ int show_problem(const Failure& failure) {
 }
 
 std::optional<Program> Session::compile_with(const std::map<std::string, std::string>& params) {
-  Result<Program> result = compile(sources_, file_, params, all_ops(), diags_);
+  Result<Program> result = compile(sources_, file_, params, all_ops(), diags_, {options_.pipeline, {}});
   if (!result) return std::nullopt;
   return std::move(*result);
 }
@@ -89,7 +90,6 @@ std::optional<int> Session::load() {
     say("zephonc: " + failure.message);
     return kExitProgram;
   }
-  const std::string content = *text;
   file_ = sources_.add(options_.file, std::move(*text));
   std::filesystem::path folder = std::filesystem::path(options_.file).parent_path();
   base_dir_ = folder.empty() ? "." : folder.string();
@@ -113,8 +113,8 @@ std::optional<int> Session::load() {
   }
   if (!diags_.empty()) say(render(diags_, sources_, render_options()));
   if (!program_) return kExitProgram;
-  text_of_program_ = std::string(ZEPHON_VERSION) + '\0' + content;
-  for (const ProgramParameter& p : program_->parameters) text_of_program_ += fmt::format("\0{}={}", p.name, p.value);
+  // What the program means, not how it is written: imports are part of it, comments and layout are not.
+  text_of_program_ = fmt::format("{}\nseed={}\n{}", ZEPHON_VERSION, program_->seed, identity_text(program_->graph));
   return std::nullopt;
 }
 
@@ -189,7 +189,8 @@ size_t Session::memory() const { return options_.memory > 0 ? options_.memory : 
 
 std::string Session::replay_command(const RunFailure& failure) const {
   // A name that looks like an option is a path again.
-  std::string out = "zephonc show " + quoted(options_.file.starts_with('-') ? "./" + options_.file : options_.file);
+  std::string out = "zephonc show " + quoted((options_.file.starts_with('-') ? "./" : "") + options_.file +
+                                         (options_.pipeline.empty() ? "" : ":" + options_.pipeline));
   for (const auto& [name, value] : options_.params) out += " " + quoted(name + "=" + value);
   out += " --id " + to_string(failure.id);
   if (failure.epoch != 0) out += fmt::format(" --epoch {}", failure.epoch);

@@ -36,7 +36,7 @@ class Session {
   const Graph& graph() const { return program_->graph; }
   const Program& program() const { return *program_; }
   const std::string& base_dir() const { return base_dir_; }
-  /// Of the program's text, its parameters, the content of its side tables and our version, in hex.
+  /// Of what the program means with these parameters, the content of its side tables and our version, in hex.
   std::string fingerprint() const;
   uint32_t line_of(const Span& span) const;
   int threads() const;
