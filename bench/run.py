@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures zephonc against programs that use nothing of it, in pairs, one after the other, and prints ratios.
 
-usage: run.py [--build build/release] [--corpus examples/data/photos] [--highres DIR] [--only 2,3,4,5,6,8]
+usage: run.py [--build build/release] [--corpus examples/data/photos] [--highres DIR] [--only 2,3,4,5,6,7,8]
               [--rounds 7] [--json FILE]
 
 Each section states a floor (must be met) and a goal. A figure is the median over the rounds of a ratio whose two halves
@@ -14,6 +14,7 @@ long and a short run. Run it on a machine that does nothing else.
   4  crop, flip, normalise, to_chw from DRAM to DRAM against memcpy, and against --no-optimize
   5  `check` on 200 lines; time to the first batch
   6  peak memory under --memory (needs --highres, a folder of large JPEG files)
+  7  `check`, `fmt` and `convert` on 2,000 lines
   8  cost of the counters (needs valgrind and a second build, --without-counters), size of zephonc
 """
 import argparse
@@ -171,6 +172,16 @@ class Bench:
             _, errors, _, _, _ = run([self.zephonc, "run", program, f"root={root}", "--memory", "1M"], check=False)
             print("6  a budget of 1M is answered by: " + (errors.strip().split("\n") or [""])[0])
 
+    def section7(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "long.zpl")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(long_program(2000))
+            run([self.zephonc, "fmt", path])
+            for command, floor in (["check"], 0.1), (["fmt", "--check"], None), (["convert"], None):
+                walls = [run([self.zephonc, *command, path])[2] for _ in range(self.options.rounds)]
+                report(7, f"{' '.join(command)} on 2,000 lines, whole process", walls, floor, None, "s")
+
     def section8(self):
         size = os.path.getsize(self.zephonc)
         report(8, "size of zephonc", [size / 2**20], unit="MiB")
@@ -192,13 +203,32 @@ class Bench:
         report(8, "instructions with counters / without", [counts[0] / counts[1]], 1.01, None)
 
 
+def long_program(lines):
+    """A file of so many lines: functions, constants, and streams of some forty steps that are mixed."""
+    text = ["zpl 1", ""]
+    for i in range(lines // 20):
+        text.append(f"fn scale{i}(x, by={i + 1}) = (f64(x) * by + {i}.5).sqrt()  # number {i}")
+    streams = 0
+    while len(text) < lines - 12:
+        text.append(f"stream part{streams} = range({streams + 100})")
+        for step in range(38):
+            field = "abcdefgh"[step % 8]
+            source = "index" if step < 8 else field
+            text.append(f"  | {field} = scale{(streams * 7 + step) % (lines // 20)}(f64({source})).clamp(0, {step + 1})"
+                        if step % 9 else f"  | filter index % {step + 3} != 0  # step {step}")
+        streams += 1
+    text.append("mix(" + ", ".join(f"part{i}={i + 1}" for i in range(streams)) + ")")
+    text += ["  | select index, b, c", "  | batch(8)"]
+    return "\n".join(text) + "\n"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default="build/release")
     parser.add_argument("--corpus", default="examples/data/photos")
     parser.add_argument("--highres")
     parser.add_argument("--without-counters")
-    parser.add_argument("--only", default="2,3,4,5,6,8")
+    parser.add_argument("--only", default="2,3,4,5,6,7,8")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--json")
     options = parser.parse_args()

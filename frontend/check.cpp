@@ -67,7 +67,8 @@ const OpDef& Compiler::core(std::string_view name) const {
 
 std::string Compiler::type_text(const Operand& x) const {
   if (x.kind == Operand::Kind::Dynamic)
-    return declared_text(type_of(x), x.missing.valid() ? static_cast<int>(program_.graph.expr(x.missing).type.rank()) : -1,
+    return declared_text(type_of(x),
+                         x.missing.valid() ? static_cast<int>(program_.graph.expr(x.missing).type.rank()) : -1,
                          x.lengths.size());
   if (x.is_record()) {
     std::string text;
@@ -493,8 +494,8 @@ Operand Compiler::call_function(FunctionEntry& function, const ast::Expr& e, Fra
         declared = declared_leaves(*parameter->type, "", outside, symbols, leaves);
       }
       good = declared &&
-             fit(value, leaves, fmt::format("`{}` of `{}`", parameter->name.text, f.name.text), *parameter->type, symbols,
-                 frame) &&
+             fit(value, leaves, fmt::format("`{}` of `{}`", parameter->name.text, f.name.text), *parameter->type,
+                 symbols, frame) &&
              good;
     }
     arguments.emplace(parameter->name.text, std::move(value));
@@ -593,8 +594,8 @@ Operand Compiler::table(const OpDef& op, const Attrs& attrs, const ast::Expr& e,
     own.set("column", column.name);
     Operand value = apply(core(op.implicit_column), {}, std::move(own), e, frame);
     if (value.kind != Operand::Kind::Dynamic) return {};
-    result.members.emplace(column.name == attrs.text("key") ? result.members.begin() : result.members.end(), column.name,
-                           std::move(value));
+    result.members.emplace(column.name == attrs.text("key") ? result.members.begin() : result.members.end(),
+                           column.name, std::move(value));
   }
   result.kind = Operand::Kind::Record;
   return result;
@@ -1069,10 +1070,12 @@ bool Compiler::admit(const OpDef& op, std::vector<Operand>& args, const Attrs& a
   std::vector<const Parameter*> parameters = parameters_of_arguments(op, args.size());
   std::string_view called = e.kind == ast::Expr::Kind::Binary || e.kind == ast::Expr::Kind::Unary
                                 ? std::string_view(e.text)
-                                : op.surface.empty() ? op.name : op.surface;
+                            : op.surface.empty() ? op.name
+                                                 : op.surface;
   auto show = [&](const Operand& x) {
-    return x.name.empty() || !x.is_record() ? (sources_.text(x.span).size() <= 20 && !frame.here.valid() ? std::string(sources_.text(x.span)) : "x")
-                                            : x.name;
+    return x.name.empty() || !x.is_record()
+               ? (sources_.text(x.span).size() <= 20 && !frame.here.valid() ? std::string(sources_.text(x.span)) : "x")
+               : x.name;
   };
   const Operand* lists = nullptr;
   for (size_t i = 0; i < args.size(); ++i) {
@@ -1091,7 +1094,10 @@ bool Compiler::admit(const OpDef& op, std::vector<Operand>& args, const Attrs& a
           .primary(place(x.span, frame), "this is `{}`", type_text(x))
           .secondary(frame.here.valid() ? Span{} : x.origin, "`{}` becomes `{}` here", x.name, type_text(x))
           .hint("say what stands for it: `default({}, {})`", show(x),
-                !type_of(x).is_scalar() && program_.graph.expr(x.missing).type.is_scalar() ? "[]" : is_string(elem) ? "\"\"" : elem == Elem::Bool ? "false" : "0")
+                !type_of(x).is_scalar() && program_.graph.expr(x.missing).type.is_scalar() ? "[]"
+                : is_string(elem)                                                          ? "\"\""
+                : elem == Elem::Bool                                                       ? "false"
+                                                                                           : "0")
           .emit();
       return false;
     }
@@ -1284,10 +1290,12 @@ Operand Compiler::index_lists(const Operand& x, const ast::Expr& e, Frame& frame
       if (first.operands[k].kind == ast::Expr::Kind::Absent) continue;
       Operand bound = evaluate(first.operands[k], frame);
       if (bound.is_poison()) return {};
-      std::optional<int64_t> n = bound.is_static() && bound.value.is_number() ? bound.value.number.to_int64() : std::nullopt;
+      std::optional<int64_t> n =
+          bound.is_static() && bound.value.is_number() ? bound.value.number.to_int64() : std::nullopt;
       if (!n || (k == 2 && *n != 1)) {
         error(k == 2 ? Kind::Refused : Kind::NotConstant, "{}",
-              k == 2 ? "a slice of a list of lists has step 1" : "a bound of a slice is a whole number known before the run")
+              k == 2 ? "a slice of a list of lists has step 1"
+                     : "a bound of a slice is a whole number known before the run")
             .primary(place(bound.span, frame))
             .emit();
         return {};
@@ -1299,7 +1307,8 @@ Operand Compiler::index_lists(const Operand& x, const ast::Expr& e, Frame& frame
   } else {
     at.push_back(evaluate(first, frame));
     if (at[0].is_poison()) return {};
-    if (at[0].kind == Operand::Kind::Dynamic && is_integer(type_of(at[0]).elem)) at[0] = add_cast(at[0], Elem::I64, frame);
+    if (at[0].kind == Operand::Kind::Dynamic && is_integer(type_of(at[0]).elem))
+      at[0] = add_cast(at[0], Elem::I64, frame);
   }
   const OpDef& op = core(slices ? "lists_between" : "list_at");
   // What one list of the outermost level holds, counted in lists (or elements) of each level below.
@@ -1350,7 +1359,9 @@ Operand Compiler::index_lists(const Operand& x, const ast::Expr& e, Frame& frame
   ast::Expr rest = e;
   rest.operands.erase(rest.operands.begin() + 1);
   if (!slices) return index_of(result, rest, frame);
-  error(Kind::ShapeMismatch, "behind a slice of a list of lists nothing can be indexed").primary(place(e.text_span, frame)).emit();
+  error(Kind::ShapeMismatch, "behind a slice of a list of lists nothing can be indexed")
+      .primary(place(e.text_span, frame))
+      .emit();
   return {};
 }
 
@@ -1374,10 +1385,13 @@ bool Compiler::declared_leaves(const ast::Type& type, const std::string& path, F
       const ast::SchemaField& field = inner->fields[i];
       for (size_t k = 0; k < i; ++k)
         if (inner->fields[k].name.text == field.name.text) {
-          error(Kind::DuplicateName, "`{}` is declared twice", field.name.text).primary(place(field.name.span, frame)).emit();
+          error(Kind::DuplicateName, "`{}` is declared twice", field.name.text)
+              .primary(place(field.name.span, frame))
+              .emit();
           return false;
         }
-      if (!declared_leaves(field.type, here.empty() ? field.name.text : here + "." + field.name.text, frame, symbols, leaves))
+      if (!declared_leaves(field.type, here.empty() ? field.name.text : here + "." + field.name.text, frame, symbols,
+                           leaves))
         return false;
     }
     return true;
@@ -1394,7 +1408,9 @@ bool Compiler::declared_leaves(const ast::Type& type, const std::string& path, F
   if (lists > 0) leaf.type.shape.insert(leaf.type.shape.begin(), varying_dim());
   leaf.levels = lists > 1 ? static_cast<size_t>(lists - 1) : 0;
   if (leaf.type.rank() > kMaxRank - 1) {
-    error(Kind::ShapeMismatch, "the type has more than {} dimensions", kMaxRank - 1).primary(place(inner->span, frame)).emit();
+    error(Kind::ShapeMismatch, "the type has more than {} dimensions", kMaxRank - 1)
+        .primary(place(inner->span, frame))
+        .emit();
     return false;
   }
   const int depth = steps.missing_depth();
@@ -1404,12 +1420,13 @@ bool Compiler::declared_leaves(const ast::Type& type, const std::string& path, F
       at += steps.steps[static_cast<size_t>(i)].key.empty();
       if (steps.steps[static_cast<size_t>(i)].optional) depths.insert(at);
     }
-    std::string_view wrong = depths.size() > 1 ? "a list that may be missing cannot hold values that may be missing too"
-                             : depth > 0 && depth < lists
-                                 ? "of a list of lists the whole or the innermost values may be missing, not the lists between"
-                             : depth == 0 && lists > 1 ? "a list of lists cannot be missing: an empty one can stand for it"
-                             : depth > 0 && !element->is_scalar() ? "in a list only scalars may be missing"
-                                                                  : std::string_view();
+    std::string_view wrong =
+        depths.size() > 1 ? "a list that may be missing cannot hold values that may be missing too"
+        : depth > 0 && depth < lists
+            ? "of a list of lists the whole or the innermost values may be missing, not the lists between"
+        : depth == 0 && lists > 1            ? "a list of lists cannot be missing: an empty one can stand for it"
+        : depth > 0 && !element->is_scalar() ? "in a list only scalars may be missing"
+                                             : std::string_view();
     if (!wrong.empty()) {
       error(Kind::WrongType, "{}", wrong).primary(place(type.span, frame)).emit();
       return false;
@@ -1424,7 +1441,9 @@ bool Compiler::fit(Operand& value, const std::vector<DeclaredLeaf>& leaves, cons
                    const ast::Type& declared, std::map<std::string, Dim>& symbols, Frame& frame) {
   if (value.is_static()) {
     if (leaves.size() != 1 || leaves[0].path.find_first_not_of("[]?") != std::string::npos) {
-      error(Kind::WrongType, "{} needs a record, found {}", what, kind_words(value.value)).primary(place(value.span, frame)).emit();
+      error(Kind::WrongType, "{} needs a record, found {}", what, kind_words(value.value))
+          .primary(place(value.span, frame))
+          .emit();
       return false;
     }
     std::optional<Operand> typed = materialize(value, leaves[0].element.elem, frame);
@@ -1435,7 +1454,8 @@ bool Compiler::fit(Operand& value, const std::vector<DeclaredLeaf>& leaves, cons
     std::string wanted = declared_text(leaf.type, leaf.missing_rank, leaf.levels);
     std::string name = LeafPath::parse(leaf.path).field();
     bool missing = found.kind == Operand::Kind::Dynamic && found.missing.valid() && leaf.missing_rank < 0;
-    error(kind, "{} needs {}`{}`, found `{}`", what, name.empty() ? "" : fmt::format("`{}` as ", name), wanted, type_text(found))
+    error(kind, "{} needs {}`{}`, found `{}`", what, name.empty() ? "" : fmt::format("`{}` as ", name), wanted,
+          type_text(found))
         .primary(place(value.span, frame), "this is `{}`", type_text(value))
         .secondary(declared.span, "declared here")
         .secondary(value.origin, "`{}` is assigned here", value.name)

@@ -195,7 +195,9 @@ class Compiler {
   // False after an error: an argument may be missing, is a record, or is a list of lists that the operator cannot take.
   bool admit(const OpDef& op, std::vector<Operand>& args, const Attrs& attrs, const ast::Expr& e, Frame& frame,
              std::vector<ExprId>& lengths);
-  Operand constant(Value value, const Span& span) { return dynamic(add_constant(program_.graph, ops_, std::move(value), span), span); }
+  Operand constant(Value value, const Span& span) {
+    return dynamic(add_constant(program_.graph, ops_, std::move(value), span), span);
+  }
   Operand list(const ast::Expr& e, Frame& frame);
   // Types and adds `op` of arguments that stand in the order of its dynamic parameters.
   Operand apply(const OpDef& op, std::vector<Operand> args, Attrs attrs, const ast::Expr& e, Frame& frame,
@@ -223,8 +225,8 @@ class Compiler {
   Span place(const Span& span, const Frame& frame) const { return frame.here.valid() ? frame.here : span; }
   std::optional<Type> declared_type(const ast::Type& type, Frame& frame, std::map<std::string, Dim>& symbols);
   // Any declared type as its leaves, appended to `leaves`; false after an error.
-  bool declared_leaves(const ast::Type& type, const std::string& path, Frame& frame, std::map<std::string, Dim>& symbols,
-                       std::vector<DeclaredLeaf>& leaves);
+  bool declared_leaves(const ast::Type& type, const std::string& path, Frame& frame,
+                       std::map<std::string, Dim>& symbols, std::vector<DeclaredLeaf>& leaves);
   // Fits a value to a declared type of several leaves or with companions; false after an error.
   bool fit(Operand& value, const std::vector<DeclaredLeaf>& leaves, const std::string& what, const ast::Type& declared,
            std::map<std::string, Dim>& symbols, Frame& frame);
@@ -269,7 +271,8 @@ class Compiler {
   void add_implicit(Flow& flow, const OpDef& op, const Span& span);
   void lower_step(const ast::Step& step, Flow& flow);
   void lower_assign(const ast::Step& step, Flow& flow);
-  void assign_fields(const std::string& field, const Operand& value, const Span& span, const Span& expr_span, Flow& flow);
+  void assign_fields(const std::string& field, const Operand& value, const Span& span, const Span& expr_span,
+                     Flow& flow);
   void lower_filter(const ast::Step& step, Flow& flow);
   void lower_fields(const ast::Step& step, Flow& flow);
   void lower_call(const ast::Step& step, Flow& flow);
@@ -312,13 +315,16 @@ class Compiler {
   std::map<std::string, std::unique_ptr<Module>> modules_;  // by path
   std::vector<std::pair<std::string, Span>> loading_;       // paths of files that are being read, and who imports them
   Module* root_ = nullptr;
-  Module* module_ = nullptr;  // whose names are meant now
+  Module* module_ = nullptr;                     // whose names are meant now
   std::map<const char*, ast::Expr> expansions_;  // by the text's place
-  std::map<std::string, Type> renamed_;  // results whose symbols were renamed, by operator and arguments
+  std::map<std::string, Type> renamed_;          // results whose symbols were renamed, by operator and arguments
   std::map<std::string, int> symbol_counts_;
   std::set<int32_t> chosen_filters_;  // steps whose predicate reads parameters or constants: another run may differ
   int32_t next_step_ = 0;
   int call_depth_ = 0;
 };
+
+// The tree of a file, in the form that its name says.
+Result<ast::File> parse_file(const SourceMap& sources, FileId file, Diagnostics& diags);
 
 }  // namespace zephon

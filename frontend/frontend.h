@@ -67,6 +67,22 @@ struct CompileOptions {
 Result<Program> compile(SourceMap& sources, FileId file, const std::map<std::string, std::string>& params,
                         const OpTable& ops, Diagnostics& diags, const CompileOptions& options = {});
 
+// A test of the program, as programs to run: what is delivered for its input, what is expected, what must be true.
+struct TestPrograms {
+  std::string name;
+  Span span;
+  std::optional<Program> actual;                 // fed with the samples of `input`
+  bool expects = false;                          // `expected` is what must be delivered: each a program of one sample
+  std::vector<Program> expected;                 // its fields are those that the test names
+  std::vector<std::pair<Program, Span>> checks;  // of one sample each, with the field `check`
+  std::optional<std::string> fails;              // a part of the message with which `actual` must fail
+};
+// How many tests the file has.
+Result<size_t> count_tests(const SourceMap& sources, FileId file, Diagnostics& diags);
+// The test at this place of the file, from 0.
+Result<TestPrograms> compile_test(SourceMap& sources, FileId file, size_t index, const OpTable& ops, Diagnostics& diags,
+                                  const CompileOptions& options = {});
+
 // The names of the pipelines in the file, in its order; one empty name for a pipeline without a name.
 Result<std::vector<std::string>> pipeline_names(const SourceMap& sources, FileId file, Diagnostics& diags);
 

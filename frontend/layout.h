@@ -33,8 +33,8 @@ struct DocNode {
 };
 
 Doc text(std::string text);
-Doc line();        // a space, or a new line
-Doc soft_line();   // nothing, or a new line
+Doc line();       // a space, or a new line
+Doc soft_line();  // nothing, or a new line
 Doc hard_line();
 Doc blank_line();
 Doc concat(std::vector<Doc> parts);

@@ -548,8 +548,8 @@ void Compiler::lower_filter(const ast::Step& step, Flow& flow) {
           dynamic ? "`" + type_text(predicate) + "`" : type_text(predicate))
         .primary(predicate.span, "this is {}", dynamic ? "`" + type_text(predicate) + "`" : type_text(predicate))
         .secondary(predicate.origin, "`{}` becomes `{}` here", predicate.name, type_text(predicate))
-        .hint_text(predicate.missing.valid()
-                       ? fmt::format("say what stands for it: `default({}, false)`", written.size() <= 20 ? written : "x")
+        .hint_text(predicate.missing.valid() ? fmt::format("say what stands for it: `default({}, false)`",
+                                                           written.size() <= 20 ? written : "x")
                    : bools ? fmt::format("`{0}.all()` or `{0}.any()`", written.size() <= 20 ? written : "x")
                    : predicate.kind == Operand::Kind::Dynamic && is_numeric(type_of(predicate).elem)
                        ? fmt::format("compare it, for example `{} > 0.5`", written.size() <= 20 ? written : "x")
@@ -568,8 +568,8 @@ void Compiler::lower_filter(const ast::Step& step, Flow& flow) {
 void Compiler::lower_fields(const ast::Step& step, Flow& flow) {
   std::vector<std::string> names, fields;
   for (const Field& f : type_of(flow).fields)
-    if (std::string name = f.name.substr(0, f.name.find_first_of(".?#")); !name.starts_with('$') &&
-                                                                          (names.empty() || names.back() != name))
+    if (std::string name = f.name.substr(0, f.name.find_first_of(".?#"));
+        !name.starts_with('$') && (names.empty() || names.back() != name))
       names.push_back(name);
   bool good = true;
   for (const ast::Name& field : step.fields) {
@@ -716,17 +716,20 @@ void Compiler::lower_call(const ast::Step& step, Flow& flow) {
 }
 
 // The value of a dynamic parameter of a dataset operator: a scalar of its type.
-std::optional<Operand> Compiler::argument(const OpDef& op, const Parameter& parameter, const ast::Expr& e, Frame& frame) {
+std::optional<Operand> Compiler::argument(const OpDef& op, const Parameter& parameter, const ast::Expr& e,
+                                          Frame& frame) {
   Operand value = evaluate(e, frame);
   if (value.is_poison()) return std::nullopt;
   const Elem wanted = elem_from_name(parameter.pattern.elem).value_or(Elem::I64);
   if (value.is_static()) return materialize(value, wanted, frame);
-  if (value.kind == Operand::Kind::Dynamic && value.lengths.empty() && !value.missing.valid() && type_of(value).is_scalar()) {
+  if (value.kind == Operand::Kind::Dynamic && value.lengths.empty() && !value.missing.valid() &&
+      type_of(value).is_scalar()) {
     if (type_of(value).elem == wanted) return value;
     if (is_integer(wanted) && is_integer(type_of(value).elem)) return add_cast(value, wanted, frame);
     if (wanted == Elem::Str && type_of(value).elem != Elem::Bytes) return apply(core("to_str"), {value}, {}, e, frame);
   }
-  error(Kind::WrongType, "`{}` of `{}` needs `{}`, found `{}`", parameter.name, op.name, elem_name(wanted), type_text(value))
+  error(Kind::WrongType, "`{}` of `{}` needs `{}`, found `{}`", parameter.name, op.name, elem_name(wanted),
+        type_text(value))
       .primary(place(e.span, frame), "this is `{}`", type_text(value))
       .secondary(value.origin, "`{}` becomes `{}` here", value.name, type_text(value))
       .hint_text(value.kind == Operand::Kind::Dynamic && value.missing.valid()

@@ -635,10 +635,11 @@ class Builder {
           type.kind = type.name == "list" ? ast::Type::Kind::List : ast::Type::Kind::Batch;
           type.fields.push_back({{}, this->type(argument->type())});
         } else {
-          failed = error(Kind::WrongType, "no type is called `{}<T>`", shortened(type.name))
-                       .primary(type.span)
-                       .hint("`list<T>` is a list whose length may differ from sample to sample; a tensor is `T[3, h, w]`")
-                       .emit();
+          failed =
+              error(Kind::WrongType, "no type is called `{}<T>`", shortened(type.name))
+                  .primary(type.span)
+                  .hint("`list<T>` is a list whose length may differ from sample to sample; a tensor is `T[3, h, w]`")
+                  .emit();
         }
       }
     } else if (auto* choice = dynamic_cast<ZplParser::EnumTypeContext*>(context)) {

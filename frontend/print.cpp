@@ -41,13 +41,10 @@ class ZplPrinter {
       apart = block;
       first = false;
     }
-    Trivia t = trivia_.take(&file);
-    if (!t.tail.empty()) {
-      out.push_back(blank_line());
-      for (size_t i = 0; i < t.tail.size(); ++i) {
-        if (i > 0) out.push_back(hard_line());
-        out.push_back(text(t.tail[i]));
-      }
+    std::vector<std::string> tail = trivia_.take_tail(&file);
+    for (size_t i = 0; i < tail.size(); ++i) {
+      out.push_back(i == 0 ? blank_line() : hard_line());
+      out.push_back(text(tail[i]));
     }
     return concat(std::move(out));
   }
@@ -131,7 +128,7 @@ class ZplPrinter {
     Docs out;
     add_comments(out, t.leading);
     add_comments(out, rest);
-    add_comments(out, t.tail);
+    add_comments(out, trivia_.take_tail(key));
     out.push_back(std::move(body));
     add_suffix(out, t.trailing);
     return concat(std::move(out));
@@ -143,7 +140,6 @@ class ZplPrinter {
     add_comments(out, t.leading);
     out.push_back(std::move(body));
     add_suffix(out, t.trailing);
-    tails_.insert(tails_.end(), t.tail.begin(), t.tail.end());
     return concat(std::move(out));
   }
   std::vector<std::string> tails_;  // below the last part of a list that is being printed
@@ -162,8 +158,8 @@ class ZplPrinter {
       inside.push_back(text(comment));
     }
     tails_.clear();
-    return group(concat({text(std::move(opening)), indent(2, concat(std::move(inside))), soft_line(),
-                         text(std::move(closing))}));
+    return group(concat(
+        {text(std::move(opening)), indent(2, concat(std::move(inside))), soft_line(), text(std::move(closing))}));
   }
 
   Doc schema(const std::vector<ast::SchemaField>& fields) {
@@ -304,14 +300,14 @@ class ZplPrinter {
   }
 
   Doc block(const std::vector<ast::Step>& steps, const void* key) {
-    Trivia t = trivia_.take(key);
-    if (steps.empty() && t.tail.empty()) return text("{ }");
+    std::vector<std::string> tail = trivia_.take_tail(key);
+    if (steps.empty() && tail.empty()) return text("{ }");
     Docs inside;
     for (size_t i = 0; i < steps.size(); ++i) {
       inside.push_back(trivia_.blank(&steps[i]) && i > 0 ? blank_line() : line());
       inside.push_back(commented_step(steps[i], i == 0 ? if_broken("| ") : text("| ")));
     }
-    for (const std::string& comment : t.tail) {
+    for (const std::string& comment : tail) {
       inside.push_back(hard_line());
       inside.push_back(text(comment));
     }
@@ -327,18 +323,16 @@ class ZplPrinter {
     header.trailing.insert(header.trailing.end(), rest.begin(), rest.end());
     add_suffix(out, header.leading);
     add_suffix(out, header.trailing);
-    add_suffix(out, header.tail);
     out.push_back(std::move(then));
     if (s.otherwise.size() == 1 && s.otherwise[0].kind == ast::Step::Kind::If) {
       // `else if`: comments above it have no other place than the line where it opens.
       const ast::Step& nested = s.otherwise[0];
-      Trivia t = trivia_.take(&nested), outer = trivia_.take(&s.otherwise);
+      Trivia t = trivia_.take(&nested);
       out.push_back(text(" else "));
       add_suffix(out, t.leading);
-      add_suffix(out, outer.tail);
+      add_suffix(out, trivia_.take_tail(&s.otherwise));
       out.push_back(if_step(nested));
       add_suffix(out, t.trailing);
-      add_suffix(out, t.tail);
     } else if (!s.otherwise.empty() || trivia_.has(&s.otherwise)) {
       out.push_back(text(" else "));
       out.push_back(block(s.otherwise, &s.otherwise));
@@ -415,7 +409,7 @@ class ZplPrinter {
     std::vector<std::string> rest = trivia_.take_inside(&s);
     add_comments(out, t.leading);
     add_comments(out, rest);
-    add_comments(out, t.tail);
+    add_comments(out, trivia_.take_tail(&s));
     out.push_back(std::move(bar));
     out.push_back(std::move(body));
     add_suffix(out, t.trailing);
@@ -469,7 +463,7 @@ class ZplPrinter {
       fields.push_back(part(&f, std::move(body)));
     }
     Trivia t = trivia_.take(&sample);
-    tails_ = t.tail;
+    tails_ = trivia_.take_tail(&sample);
     Docs out;
     add_comments(out, t.leading);
     out.push_back(listed("{", std::move(fields), "}"));
@@ -494,8 +488,7 @@ class ZplPrinter {
       } else {
         Docs samples;
         for (const ast::TestSample& s : entry.samples) samples.push_back(sample(s));
-        tails_ = std::move(trivia.tail);
-        trivia.tail.clear();
+        tails_ = trivia_.take_tail(&entry);
         inner = {text(entry.key.text + ": "), listed("[", std::move(samples), "]")};
       }
       body.push_back(commented(std::move(trivia), &entry, concat(std::move(inner))));
@@ -538,7 +531,9 @@ bool is_plain(const std::string& words, bool flow) {
     if (words == null) return false;
   return true;
 }
-std::string scalar(const std::string& words, bool flow = false) { return is_plain(words, flow) ? words : quoted(words); }
+std::string scalar(const std::string& words, bool flow = false) {
+  return is_plain(words, flow) ? words : quoted(words);
+}
 
 class YamlPrinter {
  public:
@@ -585,13 +580,16 @@ class YamlPrinter {
   }
 
  private:
-  void emit(int ind, const std::string& code) { lines_.push_back({std::string(static_cast<size_t>(ind), ' ') + code, ""}); }
+  void emit(int ind, const std::string& code) {
+    lines_.push_back({std::string(static_cast<size_t>(ind), ' ') + code, ""});
+  }
   void blank() { lines_.push_back({}); }
   void comments(int ind, const std::vector<std::string>& list) {
     for (const std::string& comment : list) emit(ind, comment);
   }
   void trail(const std::vector<std::string>& list) {
-    for (const std::string& comment : list) lines_.back().comment += (lines_.back().comment.empty() ? "" : " ") + comment;
+    for (const std::string& comment : list)
+      lines_.back().comment += (lines_.back().comment.empty() ? "" : " ") + comment;
   }
   static std::string flat(const Doc& doc) {
     std::string out;
@@ -607,19 +605,23 @@ class YamlPrinter {
     comments(ind, t.leading);
     size_t at = lines_.size();
     print_body();
-    std::vector<std::string> rest = trivia_.take_inside(key);
-    rest.insert(rest.end(), t.tail.begin(), t.tail.end());
+    std::vector<std::string> rest = trivia_.take_inside(key), tail = trivia_.take_tail(key);
+    rest.insert(rest.end(), tail.begin(), tail.end());
     for (size_t i = 0; i < rest.size(); ++i)
-      lines_.insert(lines_.begin() + static_cast<ptrdiff_t>(at + i), {std::string(static_cast<size_t>(ind), ' ') + rest[i], ""});
+      lines_.insert(lines_.begin() + static_cast<ptrdiff_t>(at + i),
+                    {std::string(static_cast<size_t>(ind), ' ') + rest[i], ""});
     trail(t.trailing);
   }
 
   // `key: |-`, then ZPL text.
   void literal(int ind, const std::string& key, const Doc& doc) {
     emit(ind, key + " |-");
-    for (const LaidLine& laid : lay_out(doc, kWidth - ind - 2))
-      lines_.push_back({laid.code.empty() ? "" : std::string(static_cast<size_t>(ind) + 2, ' ') + laid.code, laid.comment});
+    int in = below(ind, key);
+    for (const LaidLine& laid : lay_out(doc, kWidth - in))
+      lines_.push_back({laid.code.empty() ? "" : std::string(static_cast<size_t>(in), ' ') + laid.code, laid.comment});
   }
+  // The column of what stands below a key, which may stand behind the dash of a list.
+  static int below(int ind, const std::string& key) { return ind + (key.starts_with("- ") ? 4 : 2); }
 
   // Where quotes belong to YAML. `key` ends with its colon; `part` is what holds the comments inside.
   void expression(int ind, const std::string& key, const Expr& e, const void* part) {
@@ -642,22 +644,23 @@ class YamlPrinter {
       return literal(ind, key, doc);
     }
     emit(ind, key);
+    int in = below(ind, key);
     const Expr& base = chain_base(e);
     const Expr* before = &base;
     Trivia first = trivia_.take(&base);
-    comments(ind + 2, first.leading);
+    comments(in, first.leading);
     std::string words = flat(zpl_.expr(base, 8));
     bool alone = !first.trailing.empty() || !trivia_.peek(&links[0]->text).leading.empty();
     if (alone) {
-      emit(ind + 2, "- " + scalar(words));
+      emit(in, "- " + scalar(words));
       trail(first.trailing);
       words.clear();
     }
     for (const Expr* link : links) {
       Trivia t = trivia_.take(&link->text);
-      comments(ind + 2, t.leading);
+      comments(in, t.leading);
       words += flat(zpl_.link(*link, before)).substr(words.empty() ? 1 : 0);
-      emit(ind + 2, "- " + scalar(words));
+      emit(in, "- " + scalar(words));
       trail(t.trailing);
       words.clear();
       before = link;
@@ -734,7 +737,7 @@ class YamlPrinter {
     if (!named || ind + 2 + count_columns(*words) <= kWidth) return emit(ind, "- " + *words);
     emit(ind, "- " + scalar(e.text) + ":");
     for (size_t i = 0; i < e.operands.size(); ++i)
-      emit(ind + 6, scalar(e.names[i].text) + ": " + *argument(e.operands[i], true));
+      emit(ind + 4, scalar(e.names[i].text) + ": " + *argument(e.operands[i], true));
   }
 
   void step(int ind, const ast::Step& s) {
@@ -747,7 +750,7 @@ class YamlPrinter {
             if (is_plain(words, true) && ind + count_columns(whole) <= kWidth) return emit(ind, whole);
           }
           emit(ind, "- set:");
-          return expression(ind + 6, scalar(s.name.text) + ":", s.expr, &s);
+          return expression(ind + 4, scalar(s.name.text) + ":", s.expr, &s);
         }
         case ast::Step::Kind::Filter:
           return expression(ind, "- filter:", s.expr, &s);
@@ -970,7 +973,7 @@ class YamlPrinter {
       int in = alternate ? ind + 2 : ind;
       if (trivia_.take_blank(run[0].node)) blank();
       emit(in, (alternate ? "- " : "") + std::string(section_of(run[0].kind)) + ":");
-      for (const Statement& s : run) statement(in + (alternate ? 6 : 2), s);
+      for (const Statement& s : run) statement(in + (alternate ? 4 : 2), s);
     }
   }
 
@@ -1007,7 +1010,6 @@ class YamlPrinter {
         trail(own.leading);
         trail(own.trailing);
         body(ind + 2, p);
-        comments(ind + 4, t.tail);
         trail(t.trailing);
         return;
       }
@@ -1109,7 +1111,8 @@ std::string tree(const std::vector<ast::Step>& steps) {
 std::string tree(const std::vector<ast::Parameter>& list) {
   std::string out;
   for (const ast::Parameter& p : list)
-    out += " " + p.name.text + (p.type ? ":" + tree(*p.type) : "") + (p.default_value ? "=" + tree(*p.default_value) : "");
+    out +=
+        " " + p.name.text + (p.type ? ":" + tree(*p.type) : "") + (p.default_value ? "=" + tree(*p.default_value) : "");
   return out;
 }
 std::string tree(const Statement& s, const std::string& indent) {
@@ -1128,15 +1131,15 @@ std::string tree(const Statement& s, const std::string& indent) {
     }
     case Statement::Kind::Stream: {
       const auto& x = *static_cast<const ast::Stream*>(s.node);
-      return indent + "stream " + x.name.text + (x.contract ? " -> " + tree(*x.contract) : "") + " = " + tree(x.pipe.source) +
-             tree(x.pipe.steps) + "\n";
+      return indent + "stream " + x.name.text + (x.contract ? " -> " + tree(*x.contract) : "") + " = " +
+             tree(x.pipe.source) + tree(x.pipe.steps) + "\n";
     }
     case Statement::Kind::Pipeline:
     case Statement::Kind::Bare: {
       const auto& p = *static_cast<const ast::Pipeline*>(s.node);
       bool bare = s.kind == Statement::Kind::Bare;
-      std::string out = indent + "pipeline " + (p.name.text.empty() && !bare ? "main" : p.name.text) + tree(p.parameters) +
-                        (p.contract ? " -> " + tree(*p.contract) : "") + "\n";
+      std::string out = indent + "pipeline " + (p.name.text.empty() && !bare ? "main" : p.name.text) +
+                        tree(p.parameters) + (p.contract ? " -> " + tree(*p.contract) : "") + "\n";
       if (!bare)
         for (const Statement& inner : statements_of(p)) out += tree(inner, indent + "  ");
       return out + indent + "  " + tree(p.pipe.source) + tree(p.pipe.steps) + "\n";

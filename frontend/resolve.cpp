@@ -58,13 +58,13 @@ void Compiler::declare(Module& module, const ast::Declarations& declarations) {
 
 // ---- imports
 
-namespace {
 Result<ast::File> parse_file(const SourceMap& sources, FileId file, Diagnostics& diags) {
   std::string_view name = sources.name(file);
   bool yaml = name.ends_with(".yaml") || name.ends_with(".yml");
   return yaml ? parse_yaml(sources, file, diags) : parse_zpl(sources, file, diags);
 }
 
+namespace {
 std::optional<std::string> read_from_disk(const std::string& path, std::string& error) {
   std::error_code code;
   if (!std::filesystem::is_regular_file(path, code)) {
@@ -387,7 +387,9 @@ std::optional<Operand> Compiler::find_field(const std::string& path, const Span&
   Operand operand;
   operand.name = path;
   operand.span = span;
-  auto read = [&](const Field& field) { return add_field(program_.graph, ops_, field.name, field.type, place(span, frame)); };
+  auto read = [&](const Field& field) {
+    return add_field(program_.graph, ops_, field.name, field.type, place(span, frame));
+  };
   if (const Field* field = fields.find(path)) {
     if (frame.origins != nullptr)
       if (auto it = frame.origins->find(path); it != frame.origins->end()) operand.origin = it->second;
@@ -532,12 +534,11 @@ Result<Program> Compiler::run(ast::File file) {
                                    params_.contains(parameter.name.text), parameter.name.span});
   }
   for (const auto& [name, entry] : root_->lets)
-    program_.lets.push_back(
-        {name, type_text(*entry.value),
-         entry.value->is_static()   ? to_string(entry.value->value)
-         : entry.value->is_record() ? type_text(*entry.value)
-                                    : to_text(program_.graph, entry.value->expr),
-         entry.syntax->name.span});
+    program_.lets.push_back({name, type_text(*entry.value),
+                             entry.value->is_static()   ? to_string(entry.value->value)
+                             : entry.value->is_record() ? type_text(*entry.value)
+                                                        : to_text(program_.graph, entry.value->expr),
+                             entry.syntax->name.span});
   return std::move(program_);
 }
 

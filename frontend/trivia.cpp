@@ -96,8 +96,8 @@ std::vector<Statement> statements_of(const ast::File& file) {
   // A bare pipeline stands below every declaration; only tests may follow.
   auto bare = std::find_if(all.begin(), all.end(), [](const Statement& s) { return s.kind == Statement::Kind::Bare; });
   if (bare != all.end()) {
-    auto late = std::stable_partition(bare + 1, all.end(),
-                                      [](const Statement& s) { return s.kind != Statement::Kind::Test; });
+    auto late =
+        std::stable_partition(bare + 1, all.end(), [](const Statement& s) { return s.kind != Statement::Kind::Test; });
     std::rotate(bare, bare + 1, late);
   }
   return all;
@@ -333,8 +333,10 @@ class TriviaBuilder {
   bool blank_above(const TriviaMap::Item& item) const {
     uint32_t begin = line_begin(item.begin);
     // Something else stands before it on its line.
-    for (uint32_t i = begin; i < item.begin && i < text_.size(); ++i)
-      if (std::string_view(" \t|-?").find(text_[i]) == std::string_view::npos) return false;
+    std::string_view before = text_.substr(begin, item.begin - begin);
+    // In YAML an assignment stands behind `set:`.
+    if (size_t set = before.find("set:"); indented_ && set != before.npos) before = before.substr(0, set);
+    if (before.find_first_not_of(" \t|-") != before.npos) return false;
     while (begin > 0) {
       uint32_t above = line_begin(begin - 1);
       std::string_view line = line_at(above);
@@ -348,18 +350,20 @@ class TriviaBuilder {
     return false;
   }
 
-  bool inside(const TriviaMap::Item& item, uint32_t at) {
-    if (item.begin < at && at < item.end) return true;
-    if (!indented_ || !item.block || item.children.empty() || item.end > at) return false;
-    // Below it, and as far in as its parts.
-    for (uint32_t i = line_begin(item.end) + static_cast<uint32_t>(line_at(line_begin(item.end)).size()); i < at; ++i) {
-      uint32_t begin = line_begin(i);
-      if (begin <= item.end) continue;
+  bool inside(const TriviaMap::Item& item, uint32_t place) {
+    if (item.begin < place && place < item.end) return true;
+    if (!indented_ || !item.block || item.children.empty() || item.end > place) return false;
+    // Below it, and as far in as its parts, with nothing but comments between.
+    uint32_t least = column(at_child(item));
+    for (uint32_t begin = next_line(item.end); begin < line_begin(place); begin = next_line(begin)) {
       std::string_view line = line_at(begin);
-      if (!line.empty() && !line.starts_with("#")) return false;
-      if (!line.empty() && column(begin) < column(at_child(item))) return false;
+      if (!line.empty() && (!line.starts_with("#") || column(begin) < least)) return false;
     }
-    return column(at) >= column(at_child(item)) && column(at) > 0;
+    return least > 0 && column(place) >= least;
+  }
+  uint32_t next_line(uint32_t at) const {
+    size_t end = text_.find('\n', at);
+    return static_cast<uint32_t>(end == std::string_view::npos ? text_.size() : end + 1);
   }
   uint32_t at_child(const TriviaMap::Item& item) { return at(item.children.back()).begin; }
 
@@ -407,8 +411,13 @@ class TriviaBuilder {
         at(next).trivia.leading.push_back(std::move(words));
       return;
     }
-    while (!at(holder).block) holder = at(holder).parent;
-    at(holder).trivia.tail.push_back(std::move(words));
+    if (at(holder).block) {
+      at(holder).trivia.tail.push_back(std::move(words));
+      return;
+    }
+    // Inside of what cannot be broken there: above the whole.
+    while (!at(at(holder).parent).block) holder = at(holder).parent;
+    at(holder).trivia.leading.push_back(std::move(words));
   }
   bool is_branch(const TriviaMap::Item& item) const { return branches().contains(item.key); }
   const std::map<const void*, bool>& branches() const {
@@ -447,8 +456,9 @@ Trivia TriviaMap::take(const void* part) {
   auto it = by_key_.find(part);
   if (it == by_key_.end()) return {};
   Trivia& trivia = items_[static_cast<size_t>(it->second)].trivia;
-  Trivia out = std::move(trivia);
-  trivia = {};
+  Trivia out = std::exchange(trivia, {});
+  trivia.tail = std::move(out.tail);
+  out.tail.clear();
   return out;
 }
 

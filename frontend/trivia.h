@@ -11,10 +11,10 @@
 namespace zephon {
 
 struct Trivia {
-  bool blank = false;                // an empty line stands above
-  std::vector<std::string> leading;  // comments on lines of their own, above
-  std::vector<std::string> trailing; // at the end of its last line
-  std::vector<std::string> tail;     // inside, below its last part
+  bool blank = false;                 // an empty line stands above
+  std::vector<std::string> leading;   // comments on lines of their own, above
+  std::vector<std::string> trailing;  // at the end of its last line
+  std::vector<std::string> tail;      // inside, below its last part
 };
 
 // Parts are known by their addresses in the tree. Parts: the file (&file, &file.header), each declaration, pipeline
@@ -25,7 +25,7 @@ class TriviaMap {
   // `indented`: what belongs together is told by columns (YAML).
   TriviaMap(const ast::File& file, std::string_view text, bool indented);
 
-  // What stands at `part`; asked for once.
+  // What stands at `part`, without its tail; asked for once.
   Trivia take(const void* part);
   bool has(const void* part) const;
   const Trivia& peek(const void* part) const;
@@ -55,7 +55,8 @@ class TriviaMap {
 // A chain `a.b.f(1)[0].g()`: what it begins with, and its links; each link ends with the node given.
 std::vector<const ast::Expr*> chain_links(const ast::Expr& e);
 const ast::Expr& chain_base(const ast::Expr& e);
-// The operands of one sign, or of signs that bind alike: `a + b - c`. `nodes[i]` is the node above operands i and i + 1.
+// The operands of one sign, or of signs that bind alike: `a + b - c`. `nodes[i]` is the node above operands i and i
+// + 1.
 struct SignChain {
   std::vector<const ast::Expr*> operands, nodes;
 };

@@ -98,7 +98,8 @@ class Case(unittest.TestCase):
 
 
 class Help(Case):
-    COMMANDS = ("run", "check", "plan", "show", "where", "scan", "stats", "ir", "verify", "ops", "rules", "explain")
+    COMMANDS = ("run", "check", "plan", "show", "where", "scan", "stats", "ir", "verify", "test", "fmt",
+                "convert", "ops", "rules", "explain")
 
     def test_texts(self):
         self.golden("tests/cli/help.txt", self.expect(0, "--help").out)
@@ -117,6 +118,99 @@ class Help(Case):
         self.expect(64, "rules", "fuse_kernel", says="did you mean `fuse_kernels`")
         self.expect(0, "explain", "E0203")
         self.expect(64, "explain", "E9999", says="no diagnostic")
+
+
+class Rewrite(Case):
+    MESSY = "# head\nzpl 1\npipeline p(n:int=10){range(n)  # source\n|x=index*2|filter(x>3)|batch(2)}\n"
+    SEVERAL = "zpl 1\nlet k = 2\npipeline one { range(4) | x = index * k }\npipeline two { range(8) | x = index * k }\n"
+
+    def test_fmt(self):
+        path = self.write("p.zpl", self.MESSY)
+        os.chmod(path, 0o640)
+        digest = self.expect(0, "run", path, "--digest").out
+        self.expect(1, "fmt", "--check", path, says="p.zpl: would be laid out otherwise")
+        self.assertEqual(self.read("p.zpl").decode(), self.MESSY)
+        self.expect(0, "fmt", path)
+        text = self.read("p.zpl").decode()
+        self.assertIn("  range(n)  # source\n  | x = index * 2\n", text)
+        self.assertEqual(os.stat(path).st_mode & 0o777, 0o640)
+        self.expect(0, "fmt", "--check", path)
+        self.assertEqual(self.expect(0, "run", path, "--digest").out, digest)
+        broken = self.write("broken.zpl", "range(3) | | x\n")
+        self.expect(1, "fmt", path, broken, says="expected a pipeline step")
+        self.assertEqual(self.read("broken.zpl").decode(), "range(3) | | x\n")
+        self.expect(64, "fmt", says="needs a FILE")
+        self.expect(1, "fmt", self.path("none.zpl"), says="cannot read")
+
+    def test_convert(self):
+        path, there = self.write("p.zpl", self.MESSY), self.path("q.yaml")
+        self.expect(0, "fmt", path)
+        self.expect(0, "convert", path, "-o", there)
+        self.assertIn("# source", self.read("q.yaml").decode())
+        self.assertEqual(self.expect(0, "convert", there).out, self.read("p.zpl").decode())
+        for name in ("p.zpl", "q.yaml"):
+            self.expect(0, "run", self.path(name), "--manifest", self.path(name + ".json"))
+        one, two = (json.loads(self.read(n + ".json").decode().split("\n")[0]) for n in ("p.zpl", "q.yaml"))
+        self.assertEqual(one.get("program_fingerprint"), two.get("program_fingerprint"))
+        self.expect(1, "convert", self.write("b.yaml", "zpl: 1\nsteps: 3\n"), says="a pipeline is a list")
+
+    def test_tests(self):
+        program = ("zpl 1\nfn double(x) = x * 2\nstream numbers = range(10) | w = f32(index) / 4\n"
+                   "pipeline train(size: int = 4) { numbers | x = double(index) | filter x % 3 != 0 | batch(size) }\n"
+                   "pipeline words { csv(\"a.csv\", columns={a: str, b: f32}) | c = \"{a}!\" | d = b * 2 }\n")
+        good = ("test \"drops\" of train { params: {size: 2} input: [{index: 1}, {index: 3}, {index: 2}]\n"
+                "  expect: {x: [2, 4]} }\n"
+                "test \"stream\" of numbers { input: {index: 3} expect: {w: 0.75, index: 3} }\n"
+                "test \"words\" of words { input: [{a: \"x\", b: 0.1}, {a: \"y\", b: 1}]\n"
+                "  expect: [{c: \"x!\", d: 0.2}, {c: \"y!\", d: 2}] }\n"
+                "test \"over\" of train { input: {index: 9_000_000_000_000_000_000} fails \"overflow\" }\n"
+                "test \"double\" { check double(3) == 6 check double(0.5) == 1 }\n")
+        path = self.write("good.zpl", program + good)
+        self.assertIn("5 of 5 tests hold", self.expect(0, "test", path).out)
+        there = self.path("good.yaml")
+        self.expect(0, "convert", path, "-o", there)
+        self.assertIn("5 of 5 tests hold", self.expect(0, "test", there).out)
+        for bad, says in (
+                ("test \"a\" of train { input: {index: 1} expect: {x: 3} }",
+                 "`x` of record 1 is i64[1] 2, and i64 3 is expected"),
+                ("test \"a\" of numbers { input: {index: 1} expect: {w: 1} }",
+                 "`w` of record 1 is f32 0.25, and f32 1 is expected"),
+                ("test \"a\" of numbers { input: {index: 1} expect: [] }",
+                 "0 records are expected, and 1 delivered"),
+                ("test \"a\" of numbers { input: {index: 1} expect: {y: 1} }", "`y` is not delivered"),
+                ("test \"a\" of nobody { input: {index: 1} expect: {y: 1} }",
+                 "no pipeline or stream is called `nobody`"),
+                ("test \"a\" { input: {index: 1} expect: {y: 1} }", "does not say what it tests"),
+                ("test \"a\" of train { input: {index: 1} fails \"over\" }", "and nothing fails"),
+                ("test \"a\" { check double(2) == 5 }", "the condition is false"),
+                ("test \"a\" { check double(2) }", "`check` needs `bool`"),
+                ("test \"a\" of words { input: [{a: \"x\"}, {b: 1}] expect: {c: \"x\"} }", "the sample gives no `a`"),
+                ("test \"a\" of train { params: {n: 2} input: {index: 1} expect: {x: [2]} }", "has no parameter `n`")):
+            self.expect(1, "test", self.write("bad.zpl", program + bad + "\n"), says=says)
+        self.expect(64, "test", self.write("none.zpl", program), says="has no tests")
+
+    def test_several_pipelines(self):
+        path = self.write("s.zpl", self.SEVERAL)
+        self.expect(1, "run", path, says="has 2 pipelines: `one`, `two`")
+        two = self.expect(0, "run", path + ":two", "--digest").out
+        self.assertEqual(self.expect(0, "run", path, "--pipeline", "two", "--digest").out, two)
+        self.assertNotEqual(self.expect(0, "run", path + ":one", "--digest").out, two)
+        self.expect(1, "run", path + ":tow", says="did you mean `two`")
+        checked = self.expect(0, "check", path).out
+        self.assertIn("pipeline one", checked)
+        self.assertIn("pipeline two", checked)
+
+    def test_imports(self):
+        self.write("lib/f.zpl", "zpl 1\nfn double(x) = x * 2\nstream t = csv(\"t.csv\", columns={a: i64})\n")
+        self.write("lib/t.csv", "a\n1\n2\n")
+        path = self.write("p.zpl", 'import "lib/f.zpl" as lib\nlib.t | b = lib.double(a)\n')
+        self.write("t.csv", "a\n9\n")
+        here = self.expect(0, "run", path, "--digest").out
+        flat = self.write("q.zpl", 'stream t = csv("lib/t.csv", columns={a: i64})\nt | b = a * 2\n')
+        self.assertEqual(self.expect(0, "run", flat, "--digest").out, here)
+        self.expect(0, "verify", path)
+        self.write("lib/f.zpl", "zpl 1\nfn double(x) = x + y\nstream t = range(2)\n")
+        self.expect(1, "run", path, says="lib/f.zpl:2:20")
 
 
 class Usage(Case):

@@ -1,5 +1,6 @@
-// fmt and convert: what is printed reads back as the same program with the same comments; printing again changes nothing;
-// there and back is the canonical layout. Over the examples, the golden programs, and random ones with random comments.
+// fmt and convert: what is printed reads back as the same program with the same comments; printing again changes
+// nothing; there and back is the canonical layout. Over the examples, the golden programs, and random ones with random
+// comments.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -154,6 +155,77 @@ TEST(Format, LanguagePage) {
     }
     if (HasFatalFailure()) return;
   }
+}
+
+// Every snippet of the page is a program that compiles.
+TEST(Language, EverySnippetCompiles) {
+  std::ifstream in(ZEPHON_SOURCE_DIR "/grammar/README.md");
+  std::string line, block, kind;
+  int blocks = 0;
+  while (std::getline(in, line)) {
+    if (!line.starts_with("```")) {
+      block += line + "\n";
+      continue;
+    }
+    if (kind.empty()) {
+      kind = line.substr(3);
+      block.clear();
+      continue;
+    }
+    if (kind == "zpl" || kind == "yaml") {
+      SCOPED_TRACE(block);
+      SourceMap sources;
+      Diagnostics diags;
+      FileId file = sources.add("page." + kind, block);
+      CompileOptions options;
+      options.read = [](const std::string& path, std::string& error) -> std::optional<std::string> {
+        error = "there is no such file";
+        if (path != "augment.zpl") return std::nullopt;
+        return "zpl 1\nlet gain = 2\nfn jitter(x, by) = f32(x) * by\nstream web = files(\"a/*.jpg\")\n"
+               "stream code = files(\"b/*.jpg\")\n";
+      };
+      Result<std::vector<std::string>> names = pipeline_names(sources, file, diags);
+      ASSERT_TRUE(names) << render(diags, sources);
+      for (const std::string& name : *names) {
+        options.pipeline = name;
+        std::map<std::string, std::string> params;
+        if (block.find("root: path") != block.npos) params["root"] = "photos";
+        Result<Program> program = compile(sources, file, params, all_ops(), diags, options);
+        EXPECT_TRUE(program) << render(diags, sources);
+      }
+      Result<size_t> tests = count_tests(sources, file, diags);
+      ASSERT_TRUE(tests);
+      for (size_t i = 0; i < *tests; ++i)
+        EXPECT_TRUE(compile_test(sources, file, i, all_ops(), diags).ok()) << render(diags, sources);
+      ++blocks;
+    }
+    kind.clear();
+  }
+  EXPECT_GE(blocks, 9);
+}
+
+// key= decides a draw alone: the same wherever it stands, and whatever stands before it.
+TEST(Language, KeyNamesADraw) {
+  auto draws = [](const std::string& text) {
+    SourceMap sources;
+    Diagnostics diags;
+    Result<Program> program = compile(sources, sources.add("t.zpl", text), {}, all_ops(), diags);
+    EXPECT_TRUE(program) << render(diags, sources);
+    std::vector<uint64_t> ids;
+    for (size_t i = 0; program && i < program->graph.expr_count(); ++i)
+      if (uint64_t id = program->graph.expr(ExprId{static_cast<int32_t>(i)}).draw_id; id != 0) ids.push_back(id);
+    std::sort(ids.begin(), ids.end());
+    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+    return ids;
+  };
+  auto one = draws("range(3) | x = uniform(0, 1, key=\"a\")");
+  ASSERT_EQ(one.size(), 1u);
+  EXPECT_EQ(draws("stream s = range(3) | y = index + uniform(0, 1, key=\"a\")\ns | y = 2"), one);
+  EXPECT_EQ(draws("fn f(x) = x + uniform(0, 1, key=\"a\")\nrange(3) | z = f(1) + f(2)"), one);
+  EXPECT_NE(draws("range(3) | x = uniform(0, 1, key=\"b\")"), one);
+  EXPECT_NE(draws("range(3) | x = uniform(0, 1)"), one);
+  EXPECT_EQ(draws("range(3) | x = uniform(0, 1) - uniform(0, 1)").size(), 2u);
+  EXPECT_EQ(draws("range(3) | x = uniform(0, 1, key=1) - uniform(0, 1, key=1)").size(), 1u);
 }
 
 // Comments and empty lines at the ends of some lines, and between lines.

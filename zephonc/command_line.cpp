@@ -159,10 +159,15 @@ class Parser {
     engine(verify);
     samples(verify);
 
+    CLI::App* tests = command("test", "run the tests inside a program");
+    tests->add_option("FILE", o_.file, "the program")->required()->type_name("");
+
     CLI::App* format = command("fmt", "lay programs out in the one canonical way; comments stay");
     format->add_option("FILE...", o_.files, "programs, in either form")->type_name("");
-    CLI::Option* only = format->add_flag("--check", o_.check_only, "change nothing; exit code 1 where a file is laid out otherwise");
-    format->add_flag("--stdin", o_.from_stdin, "from standard input to standard output; FILE says the form")->excludes(only);
+    CLI::Option* only =
+        format->add_flag("--check", o_.check_only, "change nothing; exit code 1 where a file is laid out otherwise");
+    format->add_flag("--stdin", o_.from_stdin, "from standard input to standard output; FILE says the form")
+        ->excludes(only);
 
     CLI::App* convert = command("convert", "turn a .zpl program into YAML, or back; nothing is lost");
     convert->add_option("FILE", o_.file, "the program")->required()->type_name("");

@@ -16,6 +16,7 @@ int command_ir(const Options& options);
 int command_verify(const Options& options);
 int command_ops(const Options& options);
 int command_rules(const Options& options);
+int command_test(const Options& options);
 int command_fmt(const Options& options);
 int command_convert(const Options& options);
 int command_explain(const Options& options);

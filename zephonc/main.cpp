@@ -20,7 +20,7 @@ constexpr Command kCommands[] = {
     {"show", zephon::command_show},   {"where", zephon::command_where}, {"scan", zephon::command_scan},
     {"stats", zephon::command_stats}, {"ir", zephon::command_ir},       {"verify", zephon::command_verify},
     {"ops", zephon::command_ops},     {"rules", zephon::command_rules}, {"explain", zephon::command_explain},
-    {"fmt", zephon::command_fmt},     {"convert", zephon::command_convert},
+    {"test", zephon::command_test},   {"fmt", zephon::command_fmt},     {"convert", zephon::command_convert},
 };
 
 int dispatch(const zephon::Options& options) {

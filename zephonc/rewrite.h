@@ -8,8 +8,8 @@
 
 namespace zephon {
 
-/// The text of `content` in the form `to`; `name` says the form that it has. Nothing, `code` set and the reason said where it
-/// does not parse.
+/// The text of `content` in the form `to`; `name` says the form that it has. Nothing, `code` set and the reason said
+/// where it does not parse.
 std::optional<std::string> rewrite(const std::string& name, const std::string& content, Form to, int& code);
 
 /// All of standard input.

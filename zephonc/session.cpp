@@ -190,7 +190,7 @@ size_t Session::memory() const { return options_.memory > 0 ? options_.memory : 
 std::string Session::replay_command(const RunFailure& failure) const {
   // A name that looks like an option is a path again.
   std::string out = "zephonc show " + quoted((options_.file.starts_with('-') ? "./" : "") + options_.file +
-                                         (options_.pipeline.empty() ? "" : ":" + options_.pipeline));
+                                             (options_.pipeline.empty() ? "" : ":" + options_.pipeline));
   for (const auto& [name, value] : options_.params) out += " " + quoted(name + "=" + value);
   out += " --id " + to_string(failure.id);
   if (failure.epoch != 0) out += fmt::format(" --epoch {}", failure.epoch);

@@ -102,6 +102,8 @@ std::optional<Failure> StagedFile::open(const std::string& path) {
   }
   std::optional<Failure> failure = writer_.open(temporary_, path);
   if (failure) temporary_.clear();
+  // What replaces a file may be read by whom that file was for.
+  if (!failure && S_ISREG(info.st_mode)) chmod(temporary_.c_str(), info.st_mode & 07777);
   return failure;
 }
 

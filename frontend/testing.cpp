@@ -1,0 +1,255 @@
+// Tests inside a program -> programs: the source of what is tested becomes the samples of `input`, and what is expected
+// becomes programs of one sample. Places stay those of the file, so that messages point into the test.
+#include <algorithm>
+
+#include "frontend/compiler.h"
+
+namespace zephon {
+namespace {
+
+using ast::Expr;
+
+Expr named(const std::string& name, const Span& span) {
+  Expr e;
+  e.kind = Expr::Kind::Name;
+  e.text = name;
+  e.span = e.text_span = span;
+  return e;
+}
+Expr number(size_t value, const Span& span) {
+  Expr e = named(std::to_string(value), span);
+  e.kind = Expr::Kind::Number;
+  return e;
+}
+Expr call(const std::string& name, std::vector<Expr> operands, const Span& span) {
+  Expr e = named(name, span);
+  e.kind = Expr::Kind::Call;
+  e.names.resize(operands.size());
+  for (const Expr& operand : operands) e.depth = std::max(e.depth, operand.depth + 1);
+  e.operands = std::move(operands);
+  return e;
+}
+ast::Step assign(const ast::Name& field, Expr value) {
+  ast::Step step;
+  step.kind = ast::Step::Kind::Assign;
+  step.name = field;
+  step.span = value.span;
+  step.expr = std::move(value);
+  return step;
+}
+ast::Step drop(std::vector<ast::Name> fields, const Span& span) {
+  ast::Step step;
+  step.kind = ast::Step::Kind::Drop;
+  step.name = {"drop", span};
+  step.span = span;
+  step.fields = std::move(fields);
+  return step;
+}
+
+// `value` of the type that stands there otherwise.
+Expr typed(Expr value, const Type* type) {
+  if (type == nullptr || type->poison || value.kind == Expr::Kind::Schema) return value;
+  Span span = value.span;
+  return call(std::string(elem_name(type->elem)), {std::move(value)}, span);
+}
+
+// One sample after the other: `range(n) | field = [first, second][index] | drop index`.
+ast::Pipe samples(const ast::TestEntry& input, const StreamType* types) {
+  ast::Pipe pipe;
+  pipe.span = input.span;
+  pipe.source = call("range", {number(input.samples.size(), input.span)}, input.span);
+  std::vector<ast::Name> fields;
+  for (const ast::TestSample& sample : input.samples)
+    for (const ast::TestField& f : sample.fields)
+      if (std::none_of(fields.begin(), fields.end(), [&](const ast::Name& n) { return n.text == f.name.text; }))
+        fields.push_back(f.name);
+  // The number of the sample must outlive a field that is called `index`.
+  std::stable_partition(fields.begin(), fields.end(), [](const ast::Name& n) { return n.text != "index"; });
+  for (const ast::Name& name : fields) {
+    const Field* field = types == nullptr ? nullptr : types->find(name.text);
+    std::vector<Expr> values;
+    for (const ast::TestSample& sample : input.samples)
+      for (const ast::TestField& f : sample.fields)
+        if (f.name.text == name.text) values.push_back(typed(f.value, field == nullptr ? nullptr : &field->type));
+    Expr value;
+    if (input.samples.size() == 1) {
+      value = std::move(values[0]);
+    } else {
+      Expr list;
+      list.kind = Expr::Kind::List;
+      list.span = list.text_span = name.span;
+      for (const Expr& item : values) list.depth = std::max(list.depth, item.depth + 1);
+      list.operands = std::move(values);
+      value.kind = Expr::Kind::Index;
+      value.span = value.text_span = name.span;
+      value.depth = list.depth + 1;
+      value.operands.push_back(std::move(list));
+      value.operands.push_back(named("index", name.span));
+    }
+    pipe.steps.push_back(assign(name, std::move(value)));
+  }
+  if (std::none_of(fields.begin(), fields.end(), [](const ast::Name& n) { return n.text == "index"; }))
+    pipe.steps.push_back(drop({{"index", input.span}}, input.span));
+  return pipe;
+}
+
+// Every sample of a list gives the same fields.
+std::optional<Reported> check_fields(const ast::TestEntry& entry, Diagnostics& diags) {
+  for (const ast::TestSample& sample : entry.samples) {
+    const ast::TestSample& first = entry.samples[0];
+    for (const ast::TestField& f : first.fields)
+      if (std::none_of(sample.fields.begin(), sample.fields.end(),
+                       [&](const ast::TestField& g) { return g.name.text == f.name.text; }))
+        return diags.report(Kind::BadTest, "the sample gives no `{}`", f.name.text)
+            .primary(sample.span)
+            .secondary(f.name.span, "the first one does")
+            .emit();
+    for (const ast::TestField& f : sample.fields)
+      if (std::none_of(first.fields.begin(), first.fields.end(),
+                       [&](const ast::TestField& g) { return g.name.text == f.name.text; }))
+        return diags.report(Kind::BadTest, "the first sample gives no `{}`", f.name.text)
+            .primary(f.name.span)
+            .secondary(first.span, "the first sample")
+            .emit();
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<size_t> count_tests(const SourceMap& sources, FileId file, Diagnostics& diags) {
+  Result<ast::File> tree = parse_file(sources, file, diags);
+  if (!tree) return tree.reported();
+  return tree->tests.size();
+}
+
+Result<TestPrograms> compile_test(SourceMap& sources, FileId file, size_t index, const OpTable& ops, Diagnostics& diags,
+                                  const CompileOptions& options) {
+  Result<ast::File> parsed = parse_file(sources, file, diags);
+  if (!parsed) return parsed.reported();
+  const ast::File& tree = *parsed;
+  const ast::Test& test = tree.tests.at(index);
+  TestPrograms out;
+  out.name = test.name;
+  out.span = test.name_span;
+
+  // What is under test: a pipeline, or a stream as one.
+  const ast::Pipeline* pipeline = nullptr;
+  const ast::Stream* stream = nullptr;
+  std::vector<std::string> names;
+  for (const ast::Pipeline& p : tree.pipelines) {
+    names.push_back(p.name.text);
+    if (test.of ? p.name.text == test.of->text : tree.pipelines.size() == 1) pipeline = &p;
+  }
+  for (const ast::Stream& s : tree.declarations.streams) {
+    names.push_back(s.name.text);
+    if (test.of && s.name.text == test.of->text) stream = &s;
+  }
+  const ast::TestEntry *input = test.find("input"), *expect = test.find("expect"), *fails = test.find("fails"),
+                       *given = test.find("params");
+  if (test.of && pipeline == nullptr && stream == nullptr)
+    return diags.report(Kind::BadTest, "no pipeline or stream is called `{}`", test.of->text)
+        .primary(test.of->span)
+        .hint_text(did_you_mean(test.of->text, names))
+        .emit();
+  if (input != nullptr && pipeline == nullptr && stream == nullptr)
+    return diags.report(Kind::BadTest, "the test does not say what it tests")
+        .primary(test.name_span)
+        .hint("write `test {} of NAME {{`", test.literal)
+        .emit();
+
+  // Parameters: texts, as the command line would give them; a default is replaced, so that any constant will do.
+  ast::File base = tree;
+  base.tests.clear();
+  base.pipelines.clear();
+  ast::Pipeline body;
+  if (pipeline != nullptr) body = *pipeline;
+  if (stream != nullptr) body.pipe = stream->pipe;
+  body.contract.reset();
+  body.name = {"test", test.name_span};
+  if (given != nullptr)
+    for (const ast::TestField& f : given->samples[0].fields) {
+      auto p = std::find_if(body.parameters.begin(), body.parameters.end(),
+                            [&](const ast::Parameter& q) { return q.name.text == f.name.text; });
+      if (p == body.parameters.end())
+        return diags.report(Kind::BadParameter, "the pipeline has no parameter `{}`", f.name.text)
+            .primary(f.name.span)
+            .emit();
+      p->default_value = f.value;
+    }
+  // Lints are for `check`: a test leaves much unused.
+  auto compiled = [&](ast::Pipeline one) -> Result<Program> {
+    ast::File whole = base;
+    whole.pipelines.push_back(std::move(one));
+    static const std::map<std::string, std::string> kNone;
+    CompileOptions how = options;
+    how.pipeline.clear();
+    Diagnostics found;
+    Result<Program> program = Compiler(sources, ops, kNone, found, how).run(std::move(whole));
+    for (const Diagnostic& d : found.sorted())
+      if (info(d.kind).severity != Severity::Lint) diags.add(d);
+    return program;
+  };
+
+  if (input != nullptr) {
+    if (std::optional<Reported> bad = check_fields(*input, diags)) return *bad;
+    // The types of the source that `input` stands for.
+    ast::Pipeline source = body;
+    source.pipe.steps.clear();
+    Result<Program> real = compiled(source);
+    if (!real) return real.reported();
+    const StreamType types = real->graph.node(real->graph.output()).type;
+    ast::Pipeline fed = body;
+    ast::Pipe head = samples(*input, &types);
+    head.steps.insert(head.steps.end(), body.pipe.steps.begin(), body.pipe.steps.end());
+    fed.pipe = std::move(head);
+    Result<Program> actual = compiled(std::move(fed));
+    if (!actual) return actual.reported();
+    out.actual = *std::move(actual);
+  }
+  if (expect != nullptr) {
+    out.expects = true;
+    const StreamType types = out.actual->graph.node(out.actual->graph.output()).type;
+    for (const ast::TestSample& sample : expect->samples) {
+      ast::TestEntry one;
+      one.span = sample.span;
+      one.samples.push_back(sample);
+      for (const ast::TestField& f : sample.fields)
+        if (types.find(f.name.text) == nullptr) {
+          std::vector<std::string> fields;
+          for (const Field& field : types.fields) fields.push_back(field.name);
+          return diags.report(Kind::BadTest, "`{}` is not delivered", f.name.text)
+              .primary(f.name.span)
+              .hint_text(did_you_mean(f.name.text, fields))
+              .emit();
+        }
+      ast::Pipeline constant = body;
+      constant.pipe = samples(one, &types);
+      Result<Program> program = compiled(std::move(constant));
+      if (!program) return program.reported();
+      out.expected.push_back(*std::move(program));
+    }
+  }
+  for (const ast::TestEntry& entry : test.entries) {
+    if (entry.key.text != "check") continue;
+    ast::Pipeline condition = body;
+    condition.pipe = {};
+    condition.pipe.span = entry.span;
+    condition.pipe.source = call("range", {number(1, entry.span)}, entry.span);
+    condition.pipe.steps.push_back(assign({"check", entry.key.span}, *entry.expr));
+    condition.pipe.steps.push_back(drop({{"index", entry.span}}, entry.span));
+    Result<Program> program = compiled(std::move(condition));
+    if (!program) return program.reported();
+    const Field* field = program->graph.node(program->graph.output()).type.find("check");
+    if (field == nullptr || field->type != Type::scalar(Elem::Bool))
+      return diags
+          .report(Kind::WrongType, "`check` needs `bool`, found `{}`", field == nullptr ? "?" : to_string(field->type))
+          .primary(entry.expr->span)
+          .emit();
+    out.checks.emplace_back(*std::move(program), entry.expr->span);
+  }
+  if (fails != nullptr) out.fails = fails->expr->pieces[0];
+  return out;
+}
+
+}  // namespace zephon
