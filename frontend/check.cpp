@@ -938,9 +938,38 @@ bool Compiler::meet(const OpDef& op, std::vector<Operand>& args, const ast::Expr
   return true;
 }
 
+// A static argument that the operator's rule of types refused: "\x1fNAME\x1fOFFSET\x1fMESSAGE", OFFSET the byte of the text
+// that is wrong, or -1. The caret stands inside of the text where what is written is what is meant.
+void Compiler::refuse_static_argument(const OpDef& op, const std::string& text, const ast::Expr& e, Frame& frame) {
+  const size_t name_end = text.find('\x1f', 1), offset_end = text.find('\x1f', name_end + 1);
+  const std::string name = text.substr(1, name_end - 1), message = text.substr(offset_end + 1);
+  const int offset = std::stoi(text.substr(name_end + 1, offset_end - name_end - 1));
+  Span span = place(e.span, frame);
+  const std::vector<Parameter>& parameters = signature_of(op).parameters;
+  std::optional<Matched> matched = match(op, e, {"key"}, frame);
+  const ast::Expr* written = nullptr;
+  for (size_t i = 0; matched && i < parameters.size(); ++i)
+    if (parameters[i].name == name && !matched->of_parameter[i].empty()) written = matched->of_parameter[i][0];
+  if (written != nullptr && !frame.here.valid()) {
+    span = written->span;
+    const std::string_view source = sources_.text(span);
+    const uint32_t quotes = source.starts_with("r\"") ? 2 : 1;
+    const bool as_meant = written->kind == ast::Expr::Kind::String && written->operands.empty() &&
+                          written->pieces[0].size() + quotes + 1 == source.size();
+    if (as_meant && offset >= 0) {
+      span.begin += quotes + static_cast<uint32_t>(offset);
+      span.end = span.begin + 1;
+    }
+  }
+  error(Kind::Refused, "`{}` of `{}`: {}", name, op.surface.empty() ? op.name : op.surface, message)
+      .primary(span)
+      .emit();
+}
+
 // Why the arguments do not fit, seen from what is written.
 void Compiler::refuse_arguments(const OpDef& op, const std::vector<Operand>& args, const std::string& text, int bad,
                                 const ast::Expr& e, Frame& frame) {
+  if (text.starts_with('\x1f')) return refuse_static_argument(op, text, e, frame);
   bool sign = e.kind == ast::Expr::Kind::Binary;
   auto show = [&](const Operand& x) { return frame.here.valid() ? Span{} : x.span; };
   if (bad < 0 || static_cast<size_t>(bad) >= args.size()) {

@@ -204,6 +204,7 @@ class Compiler {
                 std::optional<uint64_t> key = std::nullopt);
   // Gives every argument an expression: literals take the type that they meet, small integers are promoted.
   bool meet(const OpDef& op, std::vector<Operand>& args, const ast::Expr& e, Frame& frame);
+  void refuse_static_argument(const OpDef& op, const std::string& text, const ast::Expr& e, Frame& frame);
   void refuse_arguments(const OpDef& op, const std::vector<Operand>& args, const std::string& error, int bad,
                         const ast::Expr& e, Frame& frame);
   Operand dynamic(ExprId expr, const Span& span) const;
@@ -277,6 +278,7 @@ class Compiler {
   void lower_fields(const ast::Step& step, Flow& flow);
   void lower_call(const ast::Step& step, Flow& flow);
   std::optional<Operand> argument(const OpDef& op, const Parameter& parameter, const ast::Expr& e, Frame& frame);
+  void lower_split(const OpDef& op, const ast::Step& step, Flow& flow);
   void lower_if(const ast::Step& step, Flow& flow);
   // Infers the type, adds the node and makes it the end of the flow. False where the operator refuses.
   bool add_node(Node node, Flow& flow, const Span& span, const Span& name_span);

@@ -258,6 +258,7 @@ void Compiler::add_implicit(Flow& flow, const OpDef& op, const Span& span) {
                                            {"name", columns[i].name},
                                            {"type", columns[i].type.elem},
                                            {"shape", shape},
+                                           {"column", Schema{{columns[i]}}},
                                            {"count", static_cast<int64_t>(columns.size())},
                                            {"part", std::string(what)},
                                            {"level", level}};
@@ -632,6 +633,7 @@ void Compiler::lower_call(const ast::Step& step, Flow& flow) {
     flow.broken = true;
     return;
   }
+  if (op->cls == OpClass::Composite && signature_of(*op).parameters[0].name == "part") return lower_split(*op, step, flow);
   Frame frame = frame_of(flow, e.text, flow.assignments[e.text]++);
   std::set<std::string> knobs = {"parallelism", "buffer"}, extra = knobs;
   if (op->algebra.pads)
@@ -739,6 +741,125 @@ std::optional<Operand> Compiler::argument(const OpDef& op, const Parameter& para
                      : "")
       .emit();
   return std::nullopt;
+}
+
+// `split(part, by=x, train=0.9, val=0.1)`: what is named and no parameter is a share. The operator's expansion is a filter on
+// the part's range of hashes: hash h lies at (h + 2^63) / 2^64 of the whole.
+void Compiler::lower_split(const OpDef& op, const ast::Step& step, Flow& flow) {
+  const ast::Expr& e = step.expr;
+  Frame frame = frame_of(flow, e.text, flow.assignments[e.text]++);
+  flow.broken = true;  // until all is good
+  const std::vector<Parameter>& parameters = signature_of(op).parameters;
+  std::vector<size_t> shares;
+  std::set<std::string> names;
+  for (size_t i = 0; i < e.operands.size(); ++i) {
+    const std::string& name = e.names[i].text;
+    if (name.empty() || std::any_of(parameters.begin(), parameters.end(),
+                                    [&](const Parameter& parameter) { return parameter.name == name; }))
+      continue;
+    if (!names.insert(name).second) {
+      error(Kind::DuplicateName, "the share `{}` is given twice", name).primary(e.names[i].span).emit();
+      return;
+    }
+    shares.push_back(i);
+  }
+  std::optional<Matched> matched = match(op, e, names, frame);
+  if (!matched) return;
+  if (shares.empty()) {
+    error(Kind::MissingArgument, "`{}` needs shares", op.name)
+        .primary(e.text_span)
+        .hint("for example `{}(train, by=path, train=0.9, val=0.1)`", op.name)
+        .emit();
+    return;
+  }
+  // Which part: the name of a share, or a text or choice known before the run.
+  const ast::Expr& chosen = *matched->of_parameter[0][0];
+  std::string part = chosen.text;
+  Frame probe = frame;
+  if (chosen.kind != ast::Expr::Kind::Name || find_name(chosen.text, chosen.span, probe)) {
+    Operand value = evaluate(chosen, frame);
+    if (value.is_poison()) return;
+    if (!value.is_static() || !(value.value.is_string() || value.value.kind == StaticValue::Kind::Enum)) {
+      error(value.is_static() ? Kind::WrongType : Kind::NotConstant, "the part is chosen before the run, by its name")
+          .primary(chosen.span, "this is {}", type_text(value))
+          .emit();
+      return;
+    }
+    part = value.value.text;
+  }
+  Rational sum(0), first(0), last(0);
+  for (size_t i : shares) {
+    Operand value = evaluate(e.operands[i], frame);
+    if (value.is_poison()) return;
+    if (!value.is_static() || !value.value.is_number() || value.value.number <= Rational(0)) {
+      error(value.is_static() ? Kind::WrongType : Kind::NotConstant,
+            "a share is a number above 0 that is known before the run")
+          .primary(e.operands[i].span, "this is {}", type_text(value))
+          .emit();
+      return;
+    }
+    if (e.names[i].text == part) first = sum;
+    sum = sum + value.value.number;
+    if (e.names[i].text == part) last = sum;
+  }
+  if (sum != Rational(1)) {
+    error(Kind::Refused, "the shares of `{}` are {} together, not 1", op.name, sum.to_string())
+        .primary(join(e.names[shares.front()].span, e.operands[shares.back()].span))
+        .hint("shares are exact: write thirds as `1/3`")
+        .emit();
+    return;
+  }
+  if (!names.contains(part)) {
+    error(Kind::UnknownName, "no share is called `{}`", part)
+        .primary(chosen.span)
+        .hint_text(did_you_mean(part, std::vector<std::string>(names.begin(), names.end())))
+        .emit();
+    return;
+  }
+  // The hashes h with first <= (h + 2^63) / 2^64 < last.
+  const Rational whole(BigInt(1) << 64, BigInt(1)), half(BigInt(1) << 63, BigInt(1));
+  auto least = [&](const Rational& at) { return -(-(at * whole)).floor() - half; };
+  const Rational low = least(first), high = least(last) - Rational(1);
+  if (low > high) {
+    error(Kind::Refused, "the share `{}` is too small for any sample", part).primary(e.text_span).emit();
+    return;
+  }
+  std::map<std::string, Operand> arguments;
+  auto number = [&](const std::string& name, const Rational& value) {
+    Operand& operand = arguments[name];
+    operand.kind = Operand::Kind::Static;
+    operand.value = StaticValue::of(value);
+    operand.span = e.span;
+  };
+  number("part_first", low);
+  number("part_last", high);
+  number("seed", Rational(0));
+  for (size_t i = 1; i < parameters.size(); ++i) {
+    if (matched->of_parameter[i].empty()) continue;
+    const ast::Expr& operand = *matched->of_parameter[i][0];
+    if (parameters[i].static_kind == StaticKind::None) {
+      arguments[parameters[i].name] = evaluate(operand, frame);
+      if (arguments[parameters[i].name].is_poison()) return;
+    } else {
+      std::optional<Attr> value = static_attr(op, parameters[i], operand, frame);
+      if (!value) return;
+      number(parameters[i].name, Rational(std::get<int64_t>(*value)));
+    }
+  }
+  FileId file = sources_.add(fmt::format("<{}>", op.name), std::string(op.expansion));
+  Result<ast::Step> filter = parse_step({file, sources_.text(file), 0, {}}, diags_);
+  ZEPHON_CHECK(filter.ok() && filter->kind == ast::Step::Kind::Filter, "the expansion of `{}`", op.name);
+  Frame inner;
+  inner.arguments = &arguments;
+  inner.path = frame.path;
+  inner.here = step.span;
+  Operand predicate = evaluate(filter->expr, inner);
+  if (predicate.kind != Operand::Kind::Dynamic) return;
+  Node node;
+  node.op = &core("filter");
+  node.inputs = {flow.node};
+  node.predicate = predicate.expr;
+  if (add_node(std::move(node), flow, step.span, e.text_span)) flow.broken = false;
 }
 
 // ---- what is delivered

@@ -2,27 +2,14 @@
 
 #include <cstring>
 
-#include "graph/op_def.h"
+#include "ops/tensor_op.h"
 
 namespace zephon {
 namespace {
 
-// NaNs are canonical: of all bit patterns that mean NaN, one. `U` is an unsigned integer of the float's size,
-// `infinity` the bits of infinity, `nan` those of the canonical NaN.
-template <class U>
-void make_nans_canonical(void* data, int64_t count, U infinity, U nan) {
-  auto* elements = static_cast<U*>(data);
-  const U magnitude = static_cast<U>(~(U{1} << (8 * sizeof(U) - 1)));
-  for (int64_t i = 0; i < count; ++i)
-    if ((elements[i] & magnitude) > infinity) elements[i] = nan;
-}
-
 void decode(std::string_view bytes, Elem elem, int64_t count, void* to) {
   std::memcpy(to, bytes.data(), bytes.size());
-  if (elem == Elem::F16) make_nans_canonical<uint16_t>(to, count, 0x7c00, 0x7e00);
-  if (elem == Elem::BF16) make_nans_canonical<uint16_t>(to, count, 0x7f80, 0x7fc0);
-  if (elem == Elem::F32) make_nans_canonical<uint32_t>(to, count, 0x7f800000, 0x7fc00000);
-  if (elem == Elem::F64) make_nans_canonical<uint64_t>(to, count, 0x7ff0000000000000, 0x7ff8000000000000);
+  make_nans_canonical(elem, to, count);
 }
 
 Value define(DefineCall& call) {

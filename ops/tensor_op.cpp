@@ -52,6 +52,29 @@ int64_t broadcast_flat(std::span<const int64_t> from, std::span<const int64_t> i
   return flat;
 }
 
+namespace {
+
+// `U` is an unsigned integer of the float's size, `infinity` the bits of infinity, `nan` those of the canonical NaN.
+template <class U>
+void canonical(void* data, int64_t count, U infinity, U nan) {
+  auto* at = static_cast<char*>(data);
+  const U magnitude = static_cast<U>(~(U{1} << (8 * sizeof(U) - 1)));
+  for (int64_t i = 0; i < count; ++i, at += sizeof(U)) {
+    U bits;
+    std::memcpy(&bits, at, sizeof(U));
+    if ((bits & magnitude) > infinity) std::memcpy(at, &nan, sizeof(U));
+  }
+}
+
+}  // namespace
+
+void make_nans_canonical(Elem elem, void* data, int64_t count) {
+  if (elem == Elem::F16) canonical<uint16_t>(data, count, 0x7c00, 0x7e00);
+  if (elem == Elem::BF16) canonical<uint16_t>(data, count, 0x7f80, 0x7fc0);
+  if (elem == Elem::F32) canonical<uint32_t>(data, count, 0x7f800000, 0x7fc00000);
+  if (elem == Elem::F64) canonical<uint64_t>(data, count, 0x7ff0000000000000, 0x7ff8000000000000);
+}
+
 bool place_output(NativeCall& call, std::span<const int64_t> shape) {
   TensorRef& out = *call.output;
   if (out.data != nullptr) return std::ranges::equal(shape_of(out), shape);

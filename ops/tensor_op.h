@@ -19,6 +19,7 @@ constexpr const char* kOutsideTensor = "R0413";
 constexpr const char* kBadArithmetic = "R0421";
 constexpr const char* kNotFound = "R0422";
 constexpr const char* kBadText = "R0404";
+constexpr const char* kTextLimit = "R0423";
 
 /// Least and greatest value of an integer type.
 std::pair<int64_t, int64_t> integer_range(Elem elem);
@@ -35,6 +36,8 @@ int64_t broadcast_flat(std::span<const int64_t> from, std::span<const int64_t> i
 /// Gives the result of a native kernel its place: that which the caller set, if the shape agrees (else false), or
 /// memory of the chunk.
 bool place_output(NativeCall& call, std::span<const int64_t> shape);
+/// NaNs are canonical: of all bit patterns that mean NaN in `count` elements of a float type, one is left. Does nothing for other types.
+void make_nans_canonical(Elem elem, void* data, int64_t count);
 /// A string of the chunk's own, for results.
 StringRef store_string(NativeCall& call, std::string_view text);
 inline std::string_view text_of(const TensorRef& ref, int64_t flat = 0) {

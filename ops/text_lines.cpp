@@ -54,7 +54,8 @@ ZEPHON_OP_DEF(TextLines) = {
     .prose =
         "Lines end in LF or CR LF; the last one need not. Empty lines are samples; a byte order mark is skipped. Files "
         "in gzip (several members too) or Zstandard form (several frames too) are told by their first bytes and read "
-        "as what they hold. A damaged compressed file ends the run before it begins; a line that is not UTF-8 or "
+        "as what they hold. Every file is read once before the run, to count its lines; a damaged compressed file ends "
+        "the run before it begins; a line that is not UTF-8 or "
         "longer than `max_line_bytes` fails its sample, where `text` is needed. `shuffle()` is cheap on plain files; "
         "on "
         "compressed ones each line is found from the nearest place where the stream can be entered (about every 1/128 "

@@ -4,6 +4,8 @@
 usage: cli_test.py ZEPHONC [TEST...]
 ZEPHON_BLESS=1 rewrites the golden texts: tests/cli/*.txt, ops/OPS.md.
 """
+import functools
+import gzip
 import json
 import os
 import pty
@@ -781,6 +783,98 @@ class Records(Case):
     def test_show(self):
         self.write("p.zpl", self.source() + " }")
         self.expect(0, "show", "p.zpl", "--index", 1, says=[r"lang +str +missing", r"author.id +i32"], silent=r"\?  ")
+
+
+class Sources(Case):
+    """Text, arrays, streams put together: the same whatever the plan, resumed, as ranks."""
+
+    records = Records.records
+
+    def pipe(self, text, streams=""):
+        return f"zpl 1\n{streams}\npipeline p() {{ {text} }}"
+
+    def continues(self, text):
+        """Resumed after every second batch, and as two ranks, the run is the same."""
+        self.write("q.zpl", text)
+        manifest = functools.partial(Continuation.manifest, self)
+        self.write("p.zpl", text)
+        whole, records = manifest()["records"], []
+        while True:
+            part = manifest("--take", 2, "--save-state", "s", *(["--resume", "s"] if records else []))["records"]
+            records += part
+            if len(part) < 2:
+                break
+        self.assertEqual(records, whole)
+        parts = [manifest("--rank", r, "--world-size", 2)["records"] for r in range(2)]
+        self.assertEqual([parts[g % 2][g // 2] for g in range(len(whole) // 2 * 2)], whole[:len(whole) // 2 * 2])
+
+    def test_compressed_lines(self):
+        lines = [f"{i} {'x' * (i * 7919 % 50)}" for i in range(5000)]
+        text = "\n".join(lines).encode()
+        half = len(text) // 3
+        self.write("a.txt.gz", gzip.compress(text[:half]) + gzip.compress(text[half:]))
+        rows = self.records(self.pipe('text_lines("a.txt.gz") | take(4000) | filter line % 1000 == 1 | select line, text'))
+        self.assertEqual(rows, [{"line": i + 1, "text": lines[i]} for i in range(0, 4000, 1000)])
+        self.continues(self.pipe('text_lines("a.txt.gz") | take(60) | shuffle() | select text | batch(8)'))
+        self.write("a.txt.gz", gzip.compress(text)[:-9])
+        self.expect(2, "run", "p.zpl", says=r"R0406.*a.txt.gz` is damaged at byte")
+
+    def test_interleave(self):
+        streams = "stream a = range(3)\nstream b = range(10, 15)\nstream c = range(20, 22)"
+        for arguments, wanted in (("", [0, 10, 20, 1, 11, 21, 2, 12, 13, 14]),
+                                  (", block_length=2", [0, 1, 10, 11, 20, 21, 2, 12, 13, 14]),
+                                  (", cycle_length=2", [0, 10, 1, 11, 2, 12, 20, 13, 21, 14]),
+                                  (", cycle_length=1", [0, 1, 2, 10, 11, 12, 13, 14, 20, 21])):
+            text = self.pipe(f"interleave(a, b, c{arguments})", streams)
+            self.assertEqual([row["index"] for row in self.records(text)], wanted, arguments)
+        self.continues(self.pipe("interleave(a, b, c, block_length=2) | u = uniform(0, 1) | batch(2)", streams))
+
+    def test_zip(self):
+        self.write("a.csv", "x\n" + "".join(f"{i}\n" for i in range(40)))
+        streams = """stream a = csv("a.csv", columns={x: i64}) | y = 100 // (x - 7)
+stream b = range(50) | skip(5) | take(40) | u = uniform(0, 1) | twice = index * 2"""
+        rows = self.records(self.pipe("zip(a, b) | filter twice != 18 | select x, index, twice", streams))
+        self.assertEqual([(row["x"], row["index"]) for row in rows], [(i, i + 5) for i in range(40) if i != 4])
+        # The failure of one member's field is lazy, and passes with its pair.
+        rows = self.records(self.pipe("zip(a, b) | on_error(skip) | select x, y", streams))
+        self.assertEqual([row["x"] for row in rows], [i for i in range(40) if i != 7])
+        text = self.pipe("zip(a, b) | repeat(2) | shuffle(seed=3) | v = uniform(0, 1) | select x, index, u, v | batch(7)", streams)
+        pairs = [(x, i) for batch in self.records(text) for x, i in zip(batch["x"], batch["index"])]
+        self.assertEqual(sorted(pairs), sorted([(i, i + 5) for i in range(40)] * 2))
+        self.assertNotEqual(pairs, sorted(pairs))
+        self.continues(text)
+        self.continues(self.pipe("zip(a, b) | shuffle(buffer_size=9) | select x, index, u | batch(7)", streams))
+        nested = streams + "\nstream z = zip(a, b) | select x, twice\nstream r = range(9) | x = index | twice = index | drop index"
+        self.records(self.pipe("concatenate(z, r) | shuffle(seed=2) | w = uniform(0, 1)", nested))
+        self.write("p.zpl", self.pipe("zip(a, b)", streams.replace("take(40)", "take(39)")))
+        self.expect(2, "run", "p.zpl", says=r"R0408.*`a` has 40 samples, `b` has 39")
+
+    def test_split(self):
+        parts = [{row["index"] for row in self.records(self.pipe(
+            f"range(3000) | x = index * 2 | split({part}, by=\"item {{index}}\", train=2/3, val=1/6, test=1/6)"))}
+            for part in ("train", "val", "test")]
+        self.assertEqual(set.union(*parts), set(range(3000)))
+        self.assertEqual(sum(map(len, parts)), 3000)
+        for part, share in zip(parts, (2000, 500, 500)):
+            self.assertLess(abs(len(part) - share), 120)
+        # Neither what stands around it nor which other parts there are changes who is in a part.
+        rows = self.records(self.pipe('range(3000) | shuffle() | split(train, by="item {index}", train=2/3, rest=1/3)'))
+        self.assertEqual({row["index"] for row in rows}, parts[0])
+        rows = self.records(self.pipe('range(3000) | split(train, by="item {index}", seed=1, train=2/3, rest=1/3)'))
+        self.assertNotEqual({row["index"] for row in rows}, parts[0])
+
+    def test_text(self):
+        rows = self.records(self.pipe("""range(4) | s = where(index % 2 == 0, "IMG_{index}.Jpg", "no ünmatch {index}")
+  | low = s.lower() | n = len(s) | id = where(s.matches(r"^IMG_(\\d+)"), s.group(r"^IMG_(\\d+)"), "none")
+  | year = "2024-02-29T12:00:00Z".parse_time().year() + index | words = s.regex_replace(r"[\\W_]+", " ").split()[0]
+  | h = s.hash() | cut = s.substr(-3, 99) | drop s"""))
+        self.assertEqual([row["low"] for row in rows], ["img_0.jpg", "no ünmatch 1", "img_2.jpg", "no ünmatch 3"])
+        self.assertEqual([row["n"] for row in rows], [9, 12, 9, 12])
+        self.assertEqual([row["id"] for row in rows], ["0", "none", "2", "none"])
+        self.assertEqual([row["words"] for row in rows], ["IMG", "no", "IMG", "no"])
+        self.assertEqual([row["cut"] for row in rows], ["Jpg", "h 1", "Jpg", "h 3"])
+        self.write("p.zpl", self.pipe('range(2) | filter "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa".matches(r"^(a+)+b$")'))
+        self.expect(2, "run", "p.zpl", says="R0423.*more than 1000000 steps")
 
 
 class Views(Case):

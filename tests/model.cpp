@@ -203,10 +203,11 @@ class Runner {
       case Pipe::Source::Table:
         fields = {pipe.columns.begin(), pipe.columns.end()};
         break;
-      default: {
-        const Pipe& arm = program_.streams[pipe.arms[0]];
-        fields = fields_after(arm, arm.steps.size());
-      }
+      default:
+        for (size_t index : pipe.arms) {  // but for zip all have the same
+          const Pipe& arm = program_.streams[index];
+          fields.merge(fields_after(arm, arm.steps.size()));
+        }
     }
     for (size_t i = 0; i < count; ++i) {
       const Step& step = pipe.steps[i];
@@ -242,7 +243,11 @@ class Runner {
           break;
       }
     }
-    for (size_t arm : pipe.arms) needed_of_stream_[arm].insert(needed.begin(), needed.end());
+    for (size_t index : pipe.arms) {
+      const Pipe& arm = program_.streams[index];
+      for (const std::string& field : fields_after(arm, arm.steps.size()))
+        if (needed.contains(field)) needed_of_stream_[index].insert(field);
+    }
   }
 
   // ---- running
@@ -331,6 +336,20 @@ class Runner {
       }
       case Pipe::Source::Mix:
         return mix(p, passes);
+      case Pipe::Source::Interleave:
+        return interleave(p, passes);
+      case Pipe::Source::Zip: {
+        out = stream(p.arms[0], passes);
+        for (size_t k = 1; k < p.arms.size(); ++k) {
+          Flow other = stream(p.arms[k], passes);
+          for (size_t i = 0; i < out.items.size(); ++i) {
+            Item &item = *out.items[i], &pair = *other.items.at(i);
+            item.id.insert(item.id.end(), pair.id.begin(), pair.id.end());
+            item.fields.merge(pair.fields);
+          }
+        }
+        return out;
+      }
       case Pipe::Source::Stream:
         return stream(p.arms[0], passes);
     }
@@ -363,6 +382,40 @@ class Runner {
       words.insert(words.end(), passes.begin(), passes.end());
     }
     return words;
+  }
+
+  Flow interleave(const Pipe& p, const Words& passes) {
+    std::vector<Flow> arms;
+    for (size_t arm : p.arms) {
+      arms.push_back(stream(arm, passes));
+      end_region(arms.back());
+    }
+    std::vector<size_t> at(arms.size());
+    std::vector<std::optional<size_t>> places;  // which stream stands in each
+    size_t begun = 0;
+    while (begun < arms.size() && (p.cycle == 0 || begun < p.cycle)) places.push_back(begun++);
+    Flow out{Flow::Domain::Data, {}};
+    size_t place = 0, given = 0;
+    while (std::any_of(places.begin(), places.end(), [](const auto& arm) { return arm.has_value(); })) {
+      if (!places[place] || given == p.block) {
+        place = (place + 1) % places.size();
+        given = 0;
+        continue;
+      }
+      const size_t arm = *places[place];
+      if (at[arm] == arms[arm].items.size()) {
+        places[place].reset();
+        if (begun < arms.size()) places[place] = begun++;
+        given = 0;
+        continue;
+      }
+      Item item = *arms[arm].items[at[arm]++];
+      append(item, arm);
+      out.items.push_back(item);
+      if (item.ends_run) return out;
+      if (!item.verdict_failed) ++given;
+    }
+    return out;
   }
 
   Flow mix(const Pipe& p, const Words& passes) {

@@ -85,15 +85,16 @@ using Cell = std::optional<int64_t>;
 
 struct Pipe {
   std::string stream;  // "" for the program's own
-  enum class Source { Range, Table, Stream, Concatenate, Mix } source = Source::Range;
+  enum class Source { Range, Table, Stream, Concatenate, Mix, Interleave, Zip } source = Source::Range;
   int64_t begin = 0, end = 0;           // Range
   std::string file;                     // Table
   std::vector<std::string> columns;     // Table
   std::vector<std::vector<Cell>> rows;  // Table
-  std::vector<size_t> arms;             // Stream (one), Concatenate, Mix: indices into Program::streams
+  std::vector<size_t> arms;             // Stream (one), Concatenate, Mix, Interleave, Zip: indices into Program::streams
   std::vector<uint64_t> weights;        // Mix
   bool stop_at_first = true;            // Mix
   uint64_t seed = 0;                    // Mix
+  size_t cycle = 0, block = 1;          // Interleave: streams at a time (0: all), samples in turn
   std::vector<Step> steps;
 };
 struct Program {

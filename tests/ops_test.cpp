@@ -452,6 +452,206 @@ TEST(Ops, Paths) {
   EXPECT_FALSE(broken.native());
 }
 
+// Both the definition and the kernel give `expected`, or both fail, with its message.
+void expect_text(std::string_view op, std::vector<Value> args, Attrs attrs, const Value& expected) {
+  Call call(op, std::move(args), std::move(attrs));
+  EXPECT_TRUE(equal(call.define(), expected)) << op;
+  const std::optional<Value> native = call.native();
+  ASSERT_TRUE(native) << op;
+  EXPECT_TRUE(equal(*native, expected)) << op;
+}
+void expect_failure(std::string_view op, std::vector<Value> args, Attrs attrs, std::string_view message) {
+  Call call(op, std::move(args), std::move(attrs));
+  EXPECT_EQ(why(call.define()), message) << op;
+  EXPECT_FALSE(call.native()) << op;
+}
+std::string refusal(std::string_view op, std::vector<Value> args, Attrs attrs) {
+  try {
+    Call call(op, std::move(args), std::move(attrs));
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+// What Python 3.11's str, unicodedata and slices give, where the rules are the same.
+TEST(Ops, UnicodeText) {
+  expect_text("lower", {text("ÄÖΣ İ123")}, {}, text("äöσ i123"));
+  expect_text("upper", {text("straße ﬁ ÿ")}, {}, text("STRAßE ﬁ Ÿ"));
+  expect_text("casefold", {text("Straße ΣΑΣ")}, {}, text("strasse σασ"));
+  const auto form = [](std::string f) { return with({{"form", std::move(f)}}); };
+  expect_text("normalize_utf8", {text("e\u0301")}, form("nfc"), text("\u00e9"));
+  expect_text("normalize_utf8", {text("\u00e9")}, form("nfd"), text("e\u0301"));
+  expect_text("normalize_utf8", {text("ﬁ①")}, form("nfkc"), text("fi1"));
+  expect_text("normalize_utf8", {text("\u1e9b\u0323")}, form("nfkd"), text("s\u0323\u0307"));
+  expect_text("normalize_utf8", {text("\ud55c")}, form("nfd"), text("\u1112\u1161\u11ab"));
+  const auto side = [](std::string s) { return with({{"side", std::move(s)}}); };
+  expect_text("strip", {text("\t \u3000a b\u00a0\n")}, side("both"), text("a b"));
+  expect_text("strip", {text(" a ")}, side("left"), text("a "));
+  expect_text("strip", {text(" a ")}, side("right"), text(" a"));
+  expect_text("strip", {text(" \u2003")}, side("both"), text(""));
+  expect_text("len", {text("e\u0301 한 👩‍👩‍👧")}, {}, integer(10));
+  expect_text("grapheme_length", {text("e\u0301 한 👩‍👩‍👧")}, {}, integer(5));
+  expect_text("byte_length", {text("é")}, {}, integer(2));
+  const auto cut = [](std::string s, int64_t a, int64_t b, std::string expected) {
+    expect_text("substr", {text(std::move(s)), integer(a), integer(b)}, {}, text(std::move(expected)));
+  };
+  cut("añb한", 1, 3, "ñb");
+  cut("añb한", -1, 100, "한");
+  cut("añb한", 3, 1, "");
+  cut("añb한", -100, -2, "añ");
+  expect_text("substr", {text("a\xff\xfe", Elem::Bytes), integer(1), integer(2)}, {}, text("\xff", Elem::Bytes));
+  expect_text("ends_with", {text("banana"), text("ana")}, {}, flag(true));
+}
+
+TEST(Ops, TextAndNumbers) {
+  const auto base = [](int64_t b) { return with({{"base", b}}); };
+  expect_text("parse_int", {text("-9223372036854775808")}, base(10), integer(INT64_MIN));
+  expect_text("parse_int", {text("+7fF")}, base(16), integer(2047));
+  expect_failure("parse_int", {text("9223372036854775808")}, base(10), "`9223372036854775808` is outside of i64");
+  for (const char* bad : {"", " 1", "1 ", "1.0", "0x10", "+-1", "--1", "١"})
+    expect_failure("parse_int", {text(bad)}, base(10), fmt::format("`{}` is no whole number", bad));
+  expect_text("parse_float", {text("-1.5e3")}, {}, number(Elem::F64, -1500));
+  expect_text("parse_float", {text("0.1")}, {}, number(Elem::F64, 0.1));
+  for (const char* bad : {"", "1,5", "0x1p3", "1e", "1.5 "})
+    expect_failure("parse_float", {text(bad)}, {}, fmt::format("`{}` is no number", bad));
+  expect_failure("parse_float", {text("1e999")}, {}, "`1e999` is outside of f64");
+  const auto spec = [](std::string s) { return with({{"spec", std::move(s)}}); };
+  expect_text("format", {integer(42)}, spec("05d"), text("00042"));
+  expect_text("format", {integer(-255)}, spec("#x"), text("-0xff"));
+  expect_text("format", {number(Elem::F64, 2.0 / 3)}, spec(".3f"), text("0.667"));
+  expect_text("format", {text("añ")}, spec("*^6"), text("**añ**"));
+  EXPECT_EQ(refusal("format", {integer(1)}, spec(".3f")),
+            "\x1fspec\x1f-1\x1f"
+            "a precision is for floats and text");
+  EXPECT_NE(refusal("format", {integer(1)}, spec("{}")), "");
+  EXPECT_NE(refusal("format", {integer(1)}, spec("99999d")), "");
+  EXPECT_NE(refusal("format", {text("a")}, spec("05")), "");
+  const auto split = [](std::string s, std::string separator, std::optional<int64_t> limit,
+                        std::vector<std::string> parts) {
+    Attrs attrs = with({{"separator", std::move(separator)}});
+    if (limit) attrs.set("limit", *limit);
+    expect_text("split_text", {text(std::move(s))}, attrs, Value::strings(Elem::Str, std::move(parts)));
+  };
+  split("a,b,,c,", ",", {}, {"a", "b", "", "c", ""});
+  split("a--b--c", "--", 1, {"a", "b--c"});
+  split("", ",", {}, {""});
+  split("  one \t two\n", "", {}, {"one", "two"});
+  split(" one  two  three ", "", 1, {"one", "two  three"});
+  split(" ", "", {}, {});
+  expect_text("join", {Value::strings(Elem::Str, {"a", "", "b"})}, with({{"separator", "-"}}), text("a--b"));
+}
+
+// What Python's re gives where it has the same words.
+TEST(Ops, RegularExpressions) {
+  const auto pattern = [](std::string p) { return with({{"pattern", std::move(p)}}); };
+  const auto grouped = [](std::string p, int64_t g) { return with({{"pattern", std::move(p)}, {"group", g}}); };
+  expect_text("matches", {text("xaay")}, pattern("a+y$"), flag(true));
+  expect_text("matches", {text("xaay")}, pattern("^a"), flag(false));
+  expect_text("matches", {text("Ñ3")}, pattern(R"(^\w\d$)"), flag(true));
+  expect_text("matches", {text("\xc3\x91", Elem::Bytes)}, pattern(R"(^\w$)"), flag(false));
+  expect_text("matches", {text("\xff\xfe", Elem::Bytes)}, pattern(R"(^\xff.$)"), flag(true));
+  expect_text("find", {text("a12b345")}, pattern(R"(\d{3}|b)"), text("b"));
+  expect_failure("find", {text("abc")}, pattern(R"(\d)"), "`\\d` does not match `abc`");
+  expect_text("find_all", {text("a1b22c")}, pattern(R"(\d*)"), Value::strings(Elem::Str, {"", "1", "", "22", "", ""}));
+  expect_text("find_all", {text("éé")}, pattern(""), Value::strings(Elem::Str, {"", "", ""}));
+  expect_text("group", {text("2024-02")}, grouped(R"((\d+)-(?<m>\d+))", 2), text("02"));
+  Attrs named = grouped(R"((\d+)-(?<m>\d+))", 1);
+  named.set("name", "m");
+  expect_text("group", {text("2024-02")}, named, text("02"));
+  expect_failure("group", {text("b")}, grouped("(a)?b", 1), "group 1 has no part in the match in `b`");
+  EXPECT_EQ(refusal("group", {text("b")}, grouped("(a)?b", 2)),
+            "\x1fgroup\x1f-1\x1fthe pattern has 1 group, and none is `2`");
+  expect_text("captures", {text("640x")}, pattern(R"((\d+)x(\d+)?)"), Value::strings(Elem::Str, {"640", ""}));
+  const auto replace = [](std::string p, std::string r) {
+    return with({{"pattern", std::move(p)}, {"replacement", std::move(r)}});
+  };
+  expect_text("regex_replace", {text("a.b.c")}, replace(R"(\.)", "$$"), text("a$b$c"));
+  expect_text("regex_replace", {text("John Smith")}, replace(R"((\w+) (?<last>\w+))", "${last}, $1!"),
+              text("Smith, John!"));
+  expect_text("regex_replace", {text("abc")}, replace("", "-"), text("-a-b-c-"));
+  EXPECT_EQ(refusal("regex_replace", {text("a")}, replace("(a)", "x$2")),
+            "\x1freplacement\x1f"
+            "1\x1fthe pattern has 1 group, and none is `2`");
+  EXPECT_EQ(refusal("matches", {text("a")}, pattern("(a[bc)")).substr(0, 13),
+            "\x1fpattern\x1f"
+            "6\x1fm");
+  const std::string many(40, 'a');
+  expect_failure("matches", {text(many)}, pattern("^(a+)+b$"),
+                 "the pattern needs more than 1000000 steps on `" + many + "`");
+}
+
+TEST(Ops, Hash) {
+  const auto seed = [](int64_t s) { return with({{"seed", s}}); };
+  // xxhash.xxh3_64_intdigest(b"")
+  expect_text("hash", {text("")}, seed(0), integer(static_cast<int64_t>(0x2d06800538d394c2)));
+  Call path("hash", {text("abc", Elem::Path)}, seed(0)), name("hash", {text("abc")}, seed(0)),
+      other("hash", {text("abc")}, seed(1));
+  EXPECT_TRUE(equal(path.define(), name.define()));
+  EXPECT_FALSE(equal(other.define(), name.define()));
+  EXPECT_TRUE(equal(*name.native(), name.define()));
+  for (const Value& x :
+       {Value::strings(Elem::Str, {"a", "bc"}), Value::strings(Elem::Str, {"ab", "c"}), number(Elem::F32, 1.5)}) {
+    Call call("hash", {x}, seed(3));
+    EXPECT_TRUE(equal(*call.native(), call.define()));
+  }
+  Call one("hash", {Value::strings(Elem::Str, {"a", "bc"})}, seed(0));
+  Call two("hash", {Value::strings(Elem::Str, {"ab", "c"})}, seed(0));
+  EXPECT_FALSE(equal(one.define(), two.define()));
+}
+
+// Against Python's datetime, and what RFC 3339 says.
+TEST(Ops, Times) {
+  const auto time = [](std::string t, int64_t ns) { expect_text("parse_time", {text(std::move(t))}, {}, integer(ns)); };
+  time("1970-01-01T00:00:00Z", 0);
+  time("2024-02-29t12:30:00.5+01:00", 1709206200500000000);
+  time("1969-12-31 23:59:59.999999999z", -1);
+  time("2016-12-31T23:59:60Z", 1483228800000000000);
+  time("2017-01-01T05:29:60.7+05:30", 1483228800000000000);
+  time("1900-03-01T00:00:00-00:00", -2203891200000000000);
+  time("2262-04-11T23:47:16.854775807Z", INT64_MAX);
+  time("2000-01-01T00:00:00.0000000019Z", 946684800000000001);
+  const auto bad = [](std::string t, std::string why) {
+    expect_failure("parse_time", {text(t)}, {}, fmt::format("`{}` is no time of RFC 3339: {}", t, why));
+  };
+  const std::string like = "it is written like 2024-02-29T12:30:00.5+01:00";
+  bad("2023-02-29T00:00:00Z", "2023-02 has no day 29");
+  bad("1900-02-29T00:00:00Z", "1900-02 has no day 29");
+  bad("2023-13-01T00:00:00Z", "there is no month 13");
+  bad("2023-12-01T24:00:00Z", "there is no such time of day");
+  bad("2023-12-15T23:59:60Z", "a leap second ends the last day of a month, in UTC");
+  bad("2023-12-01T00:00:00", "the offset is missing: Z, or one like +01:00");
+  bad("2023-12-01T00:00:00+1:00", "the offset is one like +01:00");
+  bad("2023-12-01T00:00:00Z ", "something follows it");
+  bad("2023-12-01T00:00:00.Z", "the fraction has no digits");
+  for (const char* t : {"", "2023-12-01", "2023-1-01T00:00:00Z", "+2023-12-01T00:00:00Z"}) bad(t, like);
+  expect_failure("parse_time", {text("1677-01-01T00:00:00Z")}, {},
+                 "`1677-01-01T00:00:00Z` is outside of the years 1677 to 2262");
+  for (const int64_t t : {int64_t{0}, int64_t{-1}, INT64_MIN, INT64_MAX, int64_t{1709206200500000000}}) {
+    Call shown("format_time", {integer(t)});
+    EXPECT_TRUE(equal(*shown.native(), shown.define()));
+    if (t != INT64_MIN) expect_text("parse_time", {shown.define()}, {}, integer(t));
+  }
+  expect_text("format_time", {integer(1709206200500000000)}, {}, text("2024-02-29T11:30:00.5Z"));
+  expect_text("format_time", {integer(INT64_MIN)}, {}, text("1677-09-21T00:12:43.145224192Z"));
+  const auto part = [](std::string_view op, int64_t of, int64_t expected) {
+    expect_text(op, {integer(of)}, {}, integer(expected));
+  };
+  for (auto [op, expected] : std::initializer_list<std::pair<std::string_view, int64_t>>{{"year", 2024},
+                                                                                         {"month", 2},
+                                                                                         {"day", 29},
+                                                                                         {"hour", 11},
+                                                                                         {"minute", 30},
+                                                                                         {"second", 0},
+                                                                                         {"weekday", 3},
+                                                                                         {"day_of_year", 60}})
+    part(op, 1709206200500000000, expected);
+  part("weekday", -1, 2);
+  part("hour", -1, 23);
+  part("year", INT64_MIN, 1677);
+  part("second", INT64_MIN, 43);
+}
+
 TEST(Ops, Strings) {
   auto both = [](std::string_view op, std::vector<Value> args, const Value& expected) {
     Call call(op, std::move(args));

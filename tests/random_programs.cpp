@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
+#include <set>
 
 namespace zephon {
 namespace {
@@ -125,6 +126,14 @@ std::string text(const Program& program, const Pipe& pipe) {
     case Pipe::Source::Stream:
       out = program.streams[pipe.arms[0]].stream;
       break;
+    case Pipe::Source::Interleave:
+      for (size_t arm : pipe.arms) out += program.streams[arm].stream + ", ";
+      if (pipe.cycle > 0) out += fmt::format("cycle_length={}, ", pipe.cycle);
+      out = fmt::format("interleave({}block_length={})", out, pipe.block);
+      break;
+    case Pipe::Source::Zip:
+      out = fmt::format("zip({}, {})", program.streams[pipe.arms[0]].stream, program.streams[pipe.arms[1]].stream);
+      break;
     case Pipe::Source::Concatenate:
     case Pipe::Source::Mix: {
       const bool mix = pipe.source == Pipe::Source::Mix;
@@ -206,15 +215,47 @@ class Generator {
     return p;
   }
 
+  // A stream together with one that is the same under other names: so they have one length.
+  bool zip(Pipe& p, State& s) {
+    const auto arm = static_cast<size_t>(random_.in(0, static_cast<int64_t>(program_.streams.size()) - 1));
+    if (renamed_.contains(arm) || sizes_[arm].domain != State::Domain::Indexed) return false;
+    Pipe other;
+    other.stream = fmt::format("z{}", program_.streams.size());
+    other.source = Pipe::Source::Stream;
+    other.arms = {arm};
+    for (const auto& [to, from] : {std::pair{"a", "v"}, std::pair{"b", "w"}}) {
+      model::Expr read{.op = model::Op::Field};
+      read.field = from;
+      other.steps.push_back({.kind = StepKind::Assign, .field = to, .expr = read});
+    }
+    other.steps.push_back({.kind = StepKind::Select, .fields = {"a", "b"}});
+    p.source = Pipe::Source::Zip;
+    p.arms = {arm, program_.streams.size()};
+    s = sizes_[arm];
+    s.fields = {{"v", Type::Int}, {"w", Type::Int}, {"a", Type::Int}, {"b", Type::Int}};
+    renamed_.insert(program_.streams.size());
+    program_.streams.push_back(std::move(other));
+    sizes_.push_back(s);
+    return true;
+  }
+
   void source(Pipe& p, State& s) {
     const size_t streams = program_.streams.size();
+    if (streams > 0 && random_.chance(15) && zip(p, s)) return;
     if (streams > 0 && random_.chance(p.stream.empty() ? 90 : 25)) {
-      const int64_t kind = random_.in(0, 4);
-      p.source = kind == 0 ? Pipe::Source::Stream : kind < 3 ? Pipe::Source::Mix : Pipe::Source::Concatenate;
+      const int64_t kind = random_.in(0, 6);
+      p.source = kind == 0  ? Pipe::Source::Stream
+                 : kind < 3 ? Pipe::Source::Mix
+                 : kind < 5 ? Pipe::Source::Concatenate
+                            : Pipe::Source::Interleave;
       const int64_t arms = kind == 0 ? 1 : random_.in(1, 3);
-      s.domain = p.source == Pipe::Source::Mix ? State::Domain::Data : State::Domain::Indexed;
+      const bool by_data = p.source == Pipe::Source::Mix || p.source == Pipe::Source::Interleave;
+      s.domain = by_data ? State::Domain::Data : State::Domain::Indexed;
+      p.cycle = static_cast<size_t>(random_.in(0, 2));
+      p.block = static_cast<size_t>(random_.in(1, 3));
       for (int64_t i = 0; i < arms; ++i) {
         auto arm = static_cast<size_t>(random_.in(0, static_cast<int64_t>(streams) - 1));
+        while (renamed_.contains(arm)) --arm;  // before it stands the one that it renames
         // mix(a=1, b=2) names each stream once.
         if (p.source == Pipe::Source::Mix && std::find(p.arms.begin(), p.arms.end(), arm) != p.arms.end()) continue;
         p.arms.push_back(arm);
@@ -483,6 +524,7 @@ class Generator {
   const std::string& folder_;
   Program program_;
   std::vector<State> sizes_;   // of each stream made
+  std::set<size_t> renamed_;   // streams with other fields than the rest
   uint64_t* draws_ = nullptr;  // draws so far in the assignment being made; null where none may stand
 };
 

@@ -214,7 +214,12 @@ def make_signal(rows):
     with open(os.path.join(OUT, "ecg.csv"), "w", encoding="ascii") as file:
         file.write("millivolt\n" + "".join(f"{int(v) / 200:.3f}\n" for v in ecg))
     ecg.astype("<i2").tofile(os.path.join(OUT, "ecg.i16"))
-    for name, form in (("ecg.csv", "(value - 1024) / 200 millivolt"), ("ecg.i16", "value - 1024, little-endian")):
+    windows = ecg.astype("<i2").reshape(-1, 720)
+    np.save(os.path.join(OUT, "ecg.npy"), windows)
+    np.savez_compressed(os.path.join(OUT, "ecg.npz"), signal=windows, second=np.arange(len(windows)) * 2)
+    for name, form in (("ecg.csv", "(value - 1024) / 200 millivolt"), ("ecg.i16", "value - 1024, little-endian"),
+                       ("ecg.npy", "value - 1024, windows of 2 s"),
+                       ("ecg.npz", "value - 1024, windows of 2 s and the second at which each begins")):
         rows.append((name, "`python3-scipy` scipy/misc/ecg.dat",
                      "G. B. Moody, R. G. Mark (MIT-BIH Arrhythmia Database)",
                      "BSD-3-Clause (the package), ODC-By 1.0 (PhysioNet)", "https://physionet.org/content/mitdb/",

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "graph/identity.h"
+#include "graph/pairs.h"
 #include "optimizer/analysis/expressions.h"
 #include "optimizer/analysis/fields.h"
 #include "optimizer/analysis/order.h"
@@ -190,7 +191,8 @@ class Planner {
 
   Pending plan_merge(NodeId id, const std::vector<IndexStep>& steps) {
     PlanNode n;
-    n.kind = steps.empty() ? PlanNode::Kind::Serial : PlanNode::Kind::Ordered;
+    const bool pairs = pairs_rows(node(id));  // carries out renumberings by those of its inputs
+    n.kind = steps.empty() || pairs ? PlanNode::Kind::Serial : PlanNode::Kind::Ordered;
     n.node = id;
     n.concurrency = 1;
     n.label = node(id).op->name;
@@ -201,11 +203,12 @@ class Planner {
     for (size_t k = 0; k < inputs.size(); ++k) {
       std::vector<IndexStep> arm;
       if (!steps.empty()) {
-        arm.push_back({id, static_cast<int32_t>(k)});
+        if (!pairs) arm.push_back({id, static_cast<int32_t>(k)});
         arm.insert(arm.end(), steps.begin(), steps.end());
       }
       Pending p = plan_stream(inputs[k], arm);
       FieldSet columns = needed;
+      if (pairs) std::erase_if(columns, [&](const std::string& f) { return !node(inputs[k]).type.find(f); });
       if (holds) hold_verdict(p, columns);
       flush(p, columns);
       // A serial operator passes on what it is given; the arms of a merge must agree.

@@ -26,6 +26,7 @@
 #include <map>
 #include <thread>
 
+#include "graph/pairs.h"
 #include "runtime/flow/compute.h"
 #include "runtime/flow/reference_fallback.h"
 #include "runtime/flow/runner.h"
@@ -449,9 +450,14 @@ SerialOp* Runner::Engine::build_serial(PlanNodeId id, Group* group, std::vector<
                                        Failure& failure) {
   const PlanNode& node = plan_.at(id);
   std::vector<Input> inputs;
+  const bool pairs = node.kind == PlanNode::Kind::Serial && pairs_rows(plan_.graph.node(node.node));
   for (size_t port = 0; port < node.inputs.size(); ++port) {
     std::vector<std::string> arm;
     inputs.push_back(build_above(node.inputs[port], group, arm, failure));
+    if (pairs) {
+      columns.insert(columns.end(), arm.begin(), arm.end());
+      continue;
+    }
     if (port > 0 && arm != columns && failure.code.empty())
       failure = {"B0900", "the inputs of " + node.label + " differ in their columns", {}};
     columns = std::move(arm);

@@ -7,6 +7,7 @@
 
 #include "graph/op_def.h"
 #include "graph/padding.h"
+#include "graph/pairs.h"
 
 namespace zephon {
 namespace {
@@ -666,6 +667,88 @@ class RepeatNode final : public SerialOp {
   bool finished_ = false;
 };
 
+// One row of each input makes one row. The inputs have equally many, and none of them fails as a row: no filter stands there.
+class ZipNode final : public SerialOp {
+ public:
+  ZipNode(const PlanNode& node, BufferPool& pool) : SerialOp(node, pool), ports_(node.inputs.size()) {}
+  void begin(const EpochContext&) override {
+    ports_.clear();
+    finished_ = false;
+  }
+  void save(OperatorState&) const override {}
+  void restore(const OperatorState&, const ChunkPtr&) override {}
+  void accept(int port, const ChunkPtr& chunk) override {
+    NodeCounters::add(counters.rows_in, chunk->rows);
+    ports_.accept(port, chunk);
+    process();
+  }
+  void end(int port) override {
+    ports_.end(port);
+    process();
+  }
+  int wanted() const override {
+    for (int port = 0; port < ports_.count(); ++port)
+      if (ports_.empty(port) && !ports_.ended(port)) return port;
+    return 0;
+  }
+  size_t backlog(int port) const override { return ports_.backlog(port); }
+
+ private:
+  void process() {
+    for (;;) {
+      int64_t rows = INT64_MAX;
+      for (int port = 0; port < ports_.count(); ++port) {
+        if (!ports_.empty(port)) {
+          rows = std::min(rows, ports_.front(port)->rows - ports_.row(port));
+          continue;
+        }
+        if (ports_.ended(port) && !finished_) {
+          finished_ = true;
+          out->end();
+        }
+        return;
+      }
+      push(pair(rows));
+    }
+  }
+  ChunkPtr pair(int64_t rows) {
+    auto joined = std::make_shared<Chunk>();
+    joined->rows = rows;
+    std::vector<ChunkPtr> parts;
+    int32_t columns = 0;
+    for (int port = 0; port < ports_.count(); ++port) {
+      const ChunkPtr& part = parts.emplace_back(slice(ports_.front(port), ports_.row(port), rows));
+      for (int64_t i = 0; i < rows; ++i) ports_.advance(port, false);
+      joined->columns.insert(joined->columns.end(), part->columns.begin(), part->columns.end());
+      joined->keep.push_back(part);
+      joined->bytes += part->bytes;
+      for (Issue issue : part->issues) {
+        if (issue.column != Issue::kFailedRow) issue.column += columns;
+        joined->issues.push_back(std::move(issue));
+      }
+      columns += static_cast<int32_t>(part->columns.size());
+    }
+    std::stable_sort(joined->issues.begin(), joined->issues.end(), [](const Issue& a, const Issue& b) {
+      return std::pair(a.row, a.column) < std::pair(b.row, b.column);
+    });
+    joined->order = parts[0]->order;
+    std::vector<uint64_t> words, own;
+    std::vector<uint32_t> offsets = {0};
+    for (int64_t row = 0; row < rows; ++row) {
+      for (const ChunkPtr& part : parts) {
+        part->ids.words(row, own);
+        words.insert(words.end(), own.begin(), own.end());
+      }
+      offsets.push_back(static_cast<uint32_t>(words.size()));
+    }
+    joined->ids = Ids::dense(pool_, words, offsets);
+    return joined;
+  }
+
+  Ports ports_;
+  bool finished_ = false;
+};
+
 class OrderedNode final : public SerialOp {
  public:
   OrderedNode(const PlanNode& node, BufferPool& pool) : SerialOp(node, pool), ports_(node.inputs.size()) {}
@@ -795,6 +878,7 @@ std::unique_ptr<SerialOp> make_serial_op(const Plan& plan, const PlanNode& node,
     case PlanNode::Kind::Ordered:
       return std::make_unique<OrderedNode>(node, pool);
     default:
+      if (pairs_rows(plan.graph.node(node.node))) return std::make_unique<ZipNode>(node, pool);
       return std::make_unique<RowOpNode>(plan, node, columns, pool, events);
   }
 }

@@ -7,16 +7,6 @@
 
 namespace zephon {
 
-uint64_t domain_size(const Graph& graph, const OpenSources& sources, NodeId id) {
-  const Node& node = graph.node(id);
-  if (node.op->cls == OpClass::Source) return sources.at(id).size();
-  if (node.op->kernel.index_map)
-    return node.op->kernel.index_map->output_size(node, domain_size(graph, sources, node.inputs[0]));
-  uint64_t size = 0;
-  for (NodeId input : node.inputs) size += domain_size(graph, sources, input);
-  return size;
-}
-
 SourceReader::SourceReader(const Plan& plan, const PlanNode& plan_node, const OpenSources& sources, BufferPool& pool)
     : node_(plan.graph.node(plan_node.node)), source_(sources.at(plan_node.node)), pool_(pool) {
   const std::vector<Field>& fields = node_.type.fields;

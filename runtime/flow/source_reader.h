@@ -11,9 +11,6 @@
 
 namespace zephon {
 
-/// Size of the domain of a node whose number of rows does not depend on data (see IndexStep).
-uint64_t domain_size(const Graph& graph, const OpenSources& sources, NodeId node);
-
 class SourceReader {
  public:
   SourceReader(const Plan& plan, const PlanNode& node, const OpenSources& sources, BufferPool& pool);

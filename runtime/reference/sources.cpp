@@ -4,6 +4,8 @@
 
 #include <set>
 
+#include "graph/pairs.h"
+
 namespace zephon {
 
 uint64_t source_ordinal(const Graph& graph, NodeId source) {
@@ -44,6 +46,17 @@ std::string OpenSources::fingerprint() const {
   return text;
 }
 
+uint64_t domain_size(const Graph& graph, const OpenSources& sources, NodeId id) {
+  const Node& node = graph.node(id);
+  if (node.op->cls == OpClass::Source) return sources.at(id).size();
+  if (node.op->kernel.index_map)
+    return node.op->kernel.index_map->output_size(node, domain_size(graph, sources, node.inputs[0]));
+  if (pairs_rows(node)) return domain_size(graph, sources, node.inputs[0]);
+  uint64_t size = 0;
+  for (NodeId input : node.inputs) size += domain_size(graph, sources, input);
+  return size;
+}
+
 std::shared_ptr<const OpenSources> open_sources(const Graph& graph, const OpenContext& context, Failure& failure) {
   auto sources = std::make_shared<OpenSources>();
   for (NodeId id : graph.topological()) {
@@ -53,6 +66,20 @@ std::shared_ptr<const OpenSources> open_sources(const Graph& graph, const OpenCo
                              source_ordinal(graph, id)};
     if (!entry.source) return nullptr;
     sources->sources_.emplace(id, std::move(entry));
+  }
+  for (NodeId id : graph.topological()) {
+    const Node& node = graph.node(id);
+    if (!pairs_rows(node)) continue;
+    const uint64_t first = domain_size(graph, *sources, node.inputs[0]);
+    for (size_t i = 1; i < node.inputs.size(); ++i) {
+      const uint64_t size = domain_size(graph, *sources, node.inputs[i]);
+      if (size == first) continue;
+      failure = {"R0408",
+                 fmt::format("`{}` pairs streams of one length: `{}` has {} samples, `{}` has {}", node.op->name,
+                             node.input_names[0], first, node.input_names[i], size),
+                 node.origin};
+      return nullptr;
+    }
   }
   return sources;
 }

@@ -41,7 +41,11 @@ class OpenSources {
   std::map<NodeId, Entry> sources_;
 };
 
-/// Opens every source that the output needs. On failure null, and `failure` says why.
+/// Size of the domain of a node whose number of rows does not depend on data.
+uint64_t domain_size(const Graph& graph, const OpenSources& sources, NodeId node);
+
+/// Opens every source that the output needs, and compares the lengths of streams that are paired. On failure null, and `failure` says
+/// why.
 std::shared_ptr<const OpenSources> open_sources(const Graph& graph, const OpenContext& context, Failure& failure);
 
 /// One line of JSON for a rejected sample, with newline: id, sample, epoch, code, message.
