@@ -1,7 +1,7 @@
 zpl 1
 
-# Two seconds of an ECG and what is known of them, from two files in NumPy's form; nine tenths of them, the same nine tenths in
-# every run, to train with.
+# Windows of an ECG in NumPy's form, and a line of text for each; nine tenths of them, the same nine tenths in every
+# run, to train with.
 stream signals = npz("data/ecg.npz", columns={signal: i16[720], second: i64})
 stream texts = text_lines("data/ecg.csv") | skip(1) | take(60)                # one line a window
   | first = text.parse_float() | select first

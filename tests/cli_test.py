@@ -810,13 +810,14 @@ class Sources(Case):
 
     def test_compressed_lines(self):
         lines = [f"{i} {'x' * (i * 7919 % 50)}" for i in range(5000)]
-        text = "\n".join(lines).encode()
-        half = len(text) // 3
-        self.write("a.txt.gz", gzip.compress(text[:half]) + gzip.compress(text[half:]))
-        rows = self.records(self.pipe('text_lines("a.txt.gz") | take(4000) | filter line % 1000 == 1 | select line, text'))
+        content = "\n".join(lines).encode()
+        third = len(content) // 3
+        self.write("a.txt.gz", gzip.compress(content[:third]) + gzip.compress(content[third:]))
+        text = 'text_lines("a.txt.gz") | take(4000) | filter line % 1000 == 1 | select line, text'
+        rows = self.records(self.pipe(text))
         self.assertEqual(rows, [{"line": i + 1, "text": lines[i]} for i in range(0, 4000, 1000)])
         self.continues(self.pipe('text_lines("a.txt.gz") | take(60) | shuffle() | select text | batch(8)'))
-        self.write("a.txt.gz", gzip.compress(text)[:-9])
+        self.write("a.txt.gz", gzip.compress(content)[:-9])
         self.expect(2, "run", "p.zpl", says=r"R0406.*a.txt.gz` is damaged at byte")
 
     def test_interleave(self):
@@ -838,13 +839,15 @@ stream b = range(50) | skip(5) | take(40) | u = uniform(0, 1) | twice = index * 
         # The failure of one member's field is lazy, and passes with its pair.
         rows = self.records(self.pipe("zip(a, b) | on_error(skip) | select x, y", streams))
         self.assertEqual([row["x"] for row in rows], [i for i in range(40) if i != 7])
-        text = self.pipe("zip(a, b) | repeat(2) | shuffle(seed=3) | v = uniform(0, 1) | select x, index, u, v | batch(7)", streams)
+        text = self.pipe("zip(a, b) | repeat(2) | shuffle(seed=3) | v = uniform(0, 1) | select x, index, u, v\n"
+                         "| batch(7)", streams)
         pairs = [(x, i) for batch in self.records(text) for x, i in zip(batch["x"], batch["index"])]
         self.assertEqual(sorted(pairs), sorted([(i, i + 5) for i in range(40)] * 2))
         self.assertNotEqual(pairs, sorted(pairs))
         self.continues(text)
         self.continues(self.pipe("zip(a, b) | shuffle(buffer_size=9) | select x, index, u | batch(7)", streams))
-        nested = streams + "\nstream z = zip(a, b) | select x, twice\nstream r = range(9) | x = index | twice = index | drop index"
+        nested = (streams + "\nstream z = zip(a, b) | select x, twice"
+                  "\nstream r = range(9) | x = index | twice = index | drop index")
         self.records(self.pipe("concatenate(z, r) | shuffle(seed=2) | w = uniform(0, 1)", nested))
         self.write("p.zpl", self.pipe("zip(a, b)", streams.replace("take(40)", "take(39)")))
         self.expect(2, "run", "p.zpl", says=r"R0408.*`a` has 40 samples, `b` has 39")

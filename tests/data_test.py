@@ -16,7 +16,8 @@ def main():
     files = {os.path.relpath(os.path.join(folder, name), DATA) for folder, _, names in os.walk(DATA) for name in names}
     files = {name for name in files if "__pycache__" not in name}
     rows = [line.strip("| \n").split(" | ") for line in open(os.path.join(DATA, "SOURCES.md"), encoding="utf-8")]
-    named = {row[0]: row for row in rows if len(row) == 6 and re.match(r"[a-z].*\.(jpg|csv|i16|npy|npz|jsonl)$", row[0])}
+    data = re.compile(r"[a-z].*\.(jpg|csv|i16|npy|npz|jsonl)$")
+    named = {row[0]: row for row in rows if len(row) == 6 and data.match(row[0])}
     faults = [f"{name} has no row in SOURCES.md" for name in sorted(files - OURS - named.keys())]
     faults += [f"SOURCES.md names {name}, which is not there" for name in sorted(named.keys() - files)]
     faults += [f"{name}: no author, licence or origin" for name, row in sorted(named.items()) if not all(row[1:5])]

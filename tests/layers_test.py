@@ -19,7 +19,7 @@ LIBRARIES = {
     "xxhash.h": "XXHASH", "xxh_x86dispatch.h": "XXHASH",
     "jpeglib.h": "JPEG", "jerror.h": "JPEG", "jpegint.h": "JPEG", "turbojpeg.h": "JPEG",
     "png.h": "PNG", "CLI": "CLI", "nlohmann": "JSON", "gtest": "GTEST", "gmock": "GTEST", "mpfr.h": "MPFR",
-    "zlib.h": "ZLIB", "zstd.h": "ZSTD",
+    "zlib.h": "ZLIB", "zstd.h": "ZSTD", "pcre2.h": "PCRE2", "utf8proc.h": "UTF8PROC", "simdjson.h": "SIMDJSON",
 }
 # The C++ library (no dot), and what we use of C and POSIX.
 SYSTEM = re.compile(r"^[a-z_0-9]+$|^(sys|linux)/|^(unistd|fcntl|signal|sched|pthread|dirent|errno|poll|time|stdio|"
