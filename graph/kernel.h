@@ -123,6 +123,7 @@ struct KernelCall {
   TensorRef* outputs = nullptr;        ///< one per root
   uint8_t* failed = nullptr;           ///< set to 1 where a checked operation failed, else untouched
   void* scratch = nullptr;             ///< scratch_bytes(call) bytes, 64-byte aligned
+  bool stream = false;                 ///< nobody finds the outputs in a cache: they may be written past the caches
 };
 
 class CompiledKernel {

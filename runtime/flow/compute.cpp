@@ -633,6 +633,9 @@ void Stage::evaluate_row(const Step& step, Work& work, Local& local, int64_t row
       out.data = slot.is_static && !slot.row_local ? column.at(row).data : arena.allocate(out.byte_size());
       uint8_t failed = 0;
       KernelCall call{1, local.inputs.data(), &out, &failed, nullptr};
+      // A result that this stage reads again is wanted in the cache, as is what is gathered row by row.
+      call.stream = slot.is_static && !slot.row_local && slot.last_use == kNever &&
+                    context_.pool->past_caches(column.row_bytes * static_cast<size_t>(work.rows));
       if (size_t bytes = step.kernel->scratch_bytes(call)) call.scratch = local.scratch.allocate(bytes);
       step.kernel->run(call);
       ok = failed == 0;

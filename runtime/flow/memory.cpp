@@ -1,6 +1,7 @@
 #include "runtime/flow/memory.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -96,6 +97,14 @@ BufferRef BufferPool::take(size_t bytes) {
   while (now > peak && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
   }
   return BufferRef(block);
+}
+
+bool BufferPool::past_caches(size_t bytes) const {
+  auto size = [](int which) { return static_cast<size_t>(std::max(sysconf(which), 0L)); };
+  static const size_t own = std::max(size(_SC_LEVEL2_CACHE_SIZE), size_t{1} << 20);
+  static const size_t shared = std::max(size(_SC_LEVEL3_CACHE_SIZE), own);
+  // A quarter of the last cache: the rest is for what is read, and for others.
+  return bytes > own && in_use() > shared / 4;
 }
 
 void BufferPool::give_back(BufferRef::Block* block) {

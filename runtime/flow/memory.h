@@ -63,6 +63,9 @@ class BufferPool {
   /// A buffer of at least `bytes` bytes, content undefined. Throws std::bad_alloc.
   BufferRef take(size_t bytes);
   size_t in_use() const { return in_use_.load(std::memory_order_relaxed); }
+  /// Whether a result of `bytes` should be written past the caches (KernelCall::stream): before it is read it has left
+  /// the core's own cache for its size, and the last cache for all that is in use meanwhile.
+  bool past_caches(size_t bytes) const;
   size_t peak() const { return peak_.load(std::memory_order_relaxed); }
 
  private:

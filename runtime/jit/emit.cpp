@@ -2,12 +2,16 @@
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <functional>
+#include <set>
+#include <utility>
 
 #include "graph/op_def.h"
 #include "runtime/kernels/code_image.h"
@@ -26,6 +30,10 @@ using llvm::Intrinsic::ID;
 
 constexpr unsigned kLanes = 16;           // of a reduction: part of its meaning
 constexpr int64_t kMostExtent = 1 << 24;  // of a picture that is resampled; beyond, the sample fails
+constexpr int64_t kLine = 64;             // bytes of a cache line
+constexpr int64_t kRowBuffers = 1 << 14;  // bytes on the stack for rows on their way past the caches
+constexpr size_t kMostRows = 8;           // that are written side by side
+constexpr int64_t kRowsAhead = 2;         // of the input, that are asked for before they are read
 
 class Emitter {
  public:
@@ -43,6 +51,7 @@ class Emitter {
     row_scope_ = scope("rows");
     failed_scope_ = scope("failed");
     for (size_t r = 0; r < program.group.roots.size(); ++r) output_scopes_.push_back(scope("output"));
+    for (size_t r = 0; r < kMostRows; ++r) stored_scopes_.push_back(scope("stored"));
   }
 
   std::unique_ptr<llvm::Module> take() {
@@ -108,6 +117,8 @@ class Emitter {
     if (failed) others.push_back(failed_scope_);
     for (size_t r = 0; r < output_scopes_.size(); ++r)
       if (static_cast<int>(r) != output) others.push_back(output_scopes_[r]);
+    for (llvm::MDNode* stored : stored_scopes_)
+      if (scope != stored) others.push_back(stored);
     access->setMetadata(llvm::LLVMContext::MD_alias_scope, llvm::MDNode::get(context_, {scope}));
     access->setMetadata(llvm::LLVMContext::MD_noalias, llvm::MDNode::get(context_, others));
   }
@@ -187,10 +198,8 @@ class Emitter {
     b_.CreateStore(b_.getInt8(0), flag_);
     BasicBlock* entry = b_.GetInsertBlock();
     fail_exit_ = BasicBlock::Create(context_, "failed", function_);
-    b_.SetInsertPoint(fail_exit_);
-    if (!columnar_) b_.CreateStore(b_.getInt8(1), failed_);
-    b_.CreateRetVoid();
     b_.SetInsertPoint(entry);
+    stream_ = nullptr;
 
     std::vector<int32_t> conditions;
     for (auto [id, outcome] : p_.versions[0].assumed) conditions.push_back(id);
@@ -223,6 +232,15 @@ class Emitter {
       b_.CreateCondBr(b_.CreateIsNull(b_.CreateLoad(b_.getInt8Ty(), flag_)), good, fail_exit_);
       b_.SetInsertPoint(good);
     }
+    finish();
+    b_.SetInsertPoint(fail_exit_);
+    if (!columnar_) b_.CreateStore(b_.getInt8(1), failed_);
+    finish();
+  }
+
+  void finish() {
+    // What went past the caches is seen by other threads before anything that is written later.
+    if (stream_) b_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
     b_.CreateRetVoid();
   }
 
@@ -339,7 +357,7 @@ class Emitter {
 
   // ---- loops
 
-  void for_loop(Value* count, const std::function<void(Value*)>& body) {
+  void for_loop(Value* count, const std::function<void(Value*)>& body, Value* step = nullptr) {
     BasicBlock* before = b_.GetInsertBlock();
     BasicBlock* head = BasicBlock::Create(context_, "loop", function_);
     BasicBlock* inside = BasicBlock::Create(context_, "body", function_);
@@ -351,7 +369,7 @@ class Emitter {
     b_.CreateCondBr(b_.CreateICmpSLT(index, count), inside, after);
     b_.SetInsertPoint(inside);
     body(index);
-    index->addIncoming(b_.CreateNSWAdd(index, b_.getInt64(1)), b_.GetInsertBlock());
+    index->addIncoming(b_.CreateNSWAdd(index, step ? step : b_.getInt64(1)), b_.GetInsertBlock());
     b_.CreateBr(head);
     b_.SetInsertPoint(after);
   }
@@ -378,8 +396,13 @@ class Emitter {
 
   void emit_nest(const Nest& nest, LoopSet active) {
     std::vector<int32_t> all = p_.closure(p_.targets(nest));
+    std::vector<Row> rows = rows_of(nest);
     emit_level(all, active);
     std::function<void(size_t)> level = [&](size_t depth) {
+      if (depth + 1 == nest.loops.size() && !rows.empty()) {
+        emit_rows(nest, rows, all, active);
+        return;
+      }
       if (depth < nest.loops.size()) {
         int32_t loop = nest.loops[depth];
         const bool per_sample_flag = columnar_ && depth == 0 && any_effects();
@@ -417,6 +440,215 @@ class Emitter {
       }
     };
     level(0);
+  }
+
+  // ---- results past the caches
+  //
+  // An ordinary store reads the line that it writes to. A large result that nobody finds in a cache is written without
+  // that: the innermost loop fills buffers on the stack, which then go out in whole lines. The loops are the same for
+  // both ways; only where they write to is chosen at run time.
+
+  /// Consecutive elements of an output, `width` for each pass of the innermost loop.
+  struct Row {
+    int32_t output = 0;
+    int32_t first = 0;  // node: flat index in the first pass
+    int64_t width = 1;
+    Value* buffer = nullptr;
+    Value* to = nullptr;       // where the row belongs
+    Value* written = nullptr;  // where the loop writes it
+  };
+
+  /// A sum without its constants, and their sum.
+  std::pair<std::vector<int32_t>, int64_t> without_offset(int32_t sum) {
+    std::vector<int32_t> terms, open{sum};
+    int64_t offset = 0;
+    while (!open.empty()) {
+      const KNode& n = p_.node(open.back());
+      if (n.op != KOp::Add && n.op != KOp::Const) terms.push_back(open.back());
+      open.pop_back();
+      if (n.op == KOp::Const) offset += n.imm;
+      if (n.op == KOp::Add) open.insert(open.end(), {n.a, n.b});
+    }
+    std::sort(terms.begin(), terms.end());
+    return {terms, offset};
+  }
+
+  /// One row per store, or one of all stores (store i is element i of a pass); none where they are not consecutive or
+  /// the result is small.
+  std::vector<Row> rows_of(const Nest& nest) {
+    std::vector<Row> rows;
+    if (columnar_ || nest.loops.empty() || nest.stores.size() > kMostRows) return rows;
+    int64_t bytes = static_cast<int64_t>(nest.stores.size() * elem_size(p_.node(nest.stores[0].value).elem));
+    for (int32_t loop : nest.loops) {
+      const KNode& extent = p_.node(p_.loop_extents[static_cast<size_t>(loop)]);
+      bytes = bytes > kRowBuffers || extent.op != KOp::Const ? kRowBuffers + 1 : bytes * extent.imm;
+    }
+    if (bytes <= kRowBuffers) return rows;
+    auto count = static_cast<int64_t>(nest.stores.size());
+    bool apart = true, together = true;
+    for (int64_t s = 0; s < count; ++s) {
+      const Store& store = nest.stores[static_cast<size_t>(s)];
+      KVal coefficient, first;
+      if (store.output < 0 || !p_.linear({store.index, Elem::I64}, nest.loops.back(), coefficient, first)) return {};
+      rows.push_back({store.output, first.id, 1});
+      apart = apart && p_.is_constant(coefficient, 1);
+      auto [base, offset] = without_offset(rows[0].first);
+      together = together && p_.is_constant(coefficient, count) &&
+                 without_offset(first.id) == std::pair(base, offset + s);
+    }
+    if (apart) return rows;
+    if (!together) return {};
+    rows.resize(1);
+    rows[0].width = count;
+    return rows;
+  }
+
+  void emit_rows(const Nest& nest, std::vector<Row>& rows, const std::vector<int32_t>& all, LoopSet active) {
+    int32_t loop = nest.loops.back();
+    Elem elem = p_.node(nest.stores[0].value).elem;
+    Type* t = memory_type(elem);
+    auto size = static_cast<int64_t>(elem_size(elem));
+    int64_t buffer_bytes = kRowBuffers / static_cast<int64_t>(rows.size()) / kLine * kLine;
+    int64_t most = buffer_bytes / (size * rows[0].width);  // passes of the loop that the buffers hold
+    if (!stream_) {
+      llvm::IRBuilder<> at_entry(&function_->getEntryBlock(), std::prev(function_->getEntryBlock().end()));
+      Value* at = at_entry.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), function_->getArg(0), offsetof(KernelCall, stream));
+      stream_ = at_entry.CreateIsNotNull(at_entry.CreateLoad(b_.getInt8Ty(), at));
+    }
+    for (Row& row : rows) {
+      auto* buffer =
+          llvm::cast<llvm::AllocaInst>(alloca_of(llvm::ArrayType::get(b_.getInt8Ty(), static_cast<uint64_t>(buffer_bytes + kLine))));
+      buffer->setAlignment(llvm::Align(kLine));
+      row.buffer = buffer;
+      emit_level(p_.closure({row.first}), active);
+    }
+    Value* extent = get(p_.loop_extents[static_cast<size_t>(loop)]);
+    auto piece = [&](Value* start, Value* count) {
+      for (Row& row : rows) {
+        Value* index = b_.CreateAdd(get(row.first), b_.CreateMul(start, b_.getInt64(row.width)));
+        row.to = b_.CreateInBoundsGEP(t, output_data_[static_cast<size_t>(row.output)], index);
+        // As far from the start of a line as the row's place is.
+        Value* misplaced = b_.CreateAnd(b_.CreatePtrToInt(row.to, b_.getInt64Ty()), b_.getInt64(kLine - 1));
+        row.written = b_.CreateSelect(stream_, b_.CreateInBoundsGEP(b_.getInt8Ty(), row.buffer, misplaced), row.to);
+      }
+      if_streaming([&] { ask_ahead(nest, all, active, start, count); });
+      for_loop(count, [&](Value* pass) {
+        LoopSet inside = active | LoopSet{1} << loop;
+        set_index(loop, b_.CreateNSWAdd(start, pass));
+        emit_level(all, inside);
+        for (size_t s = 0; s < nest.stores.size(); ++s) {
+          const Row& row = rows[rows.size() == 1 ? 0 : s];
+          Value* at = b_.CreateNSWMul(pass, b_.getInt64(row.width));
+          if (rows.size() == 1) at = b_.CreateNSWAdd(at, b_.getInt64(static_cast<int64_t>(s)));
+          Value* stored = to_memory(elem, get(nest.stores[s].value));
+          llvm::StoreInst* store =
+              b_.CreateAlignedStore(stored, b_.CreateInBoundsGEP(t, row.written, at), llvm::Align(elem_size(elem)));
+          tag(store, stored_scopes_[s], true, true, true, -1);
+        }
+        forget(LoopSet{1} << loop);
+      });
+      if_streaming([&] {
+        for (const Row& row : rows)
+          b_.CreateCall(stream_out(), {row.to, row.written, b_.CreateMul(count, b_.getInt64(row.width * size))});
+      });
+    };
+    if (auto* fixed = llvm::dyn_cast<ConstantInt>(extent); fixed && fixed->getSExtValue() <= most) {
+      piece(b_.getInt64(0), extent);
+      return;
+    }
+    Value* step = b_.CreateSelect(stream_, b_.getInt64(most), extent);
+    for_loop(
+        extent,
+        [&](Value* start) {
+          piece(start, b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, step, b_.CreateSub(extent, start)));
+        },
+        step);
+  }
+
+  void if_streaming(const std::function<void()>& body) {
+    BasicBlock* here = BasicBlock::Create(context_, "streaming", function_);
+    BasicBlock* after = BasicBlock::Create(context_, "streamed", function_);
+    b_.CreateCondBr(stream_, here, after);
+    b_.SetInsertPoint(here);
+    body();
+    b_.CreateBr(after);
+    b_.SetInsertPoint(after);
+  }
+
+  /// Prefetches what the loops will read a few rows from now: while whole lines are written past the caches, the
+  /// processor's own prefetching falls behind.
+  void ask_ahead(const Nest& nest, const std::vector<int32_t>& all, LoopSet active, Value* start, Value* count) {
+    if (nest.loops.size() < 2) return;
+    int32_t outer = nest.loops[nest.loops.size() - 2];
+    std::set<std::pair<int64_t, std::vector<int32_t>>> asked;
+    for (int32_t id : all) {
+      const KNode n = p_.node(id);
+      KVal across, row, down, rest;
+      if (n.op != KOp::Load || !p_.linear(p_.value_of(n.a), nest.loops.back(), across, row) ||
+          !p_.is_constant(across) || p_.is_constant(across, 0) || !p_.linear(row, outer, down, rest) ||
+          p_.is_constant(down, 0) || (p_.node(row.id).loops & ~active))
+        continue;
+      if (!asked.insert({n.imm, without_offset(row.id).first}).second) continue;  // channels of a pixel lie together
+      emit_level(p_.closure({row.id, down.id}), active);
+      int64_t step = p_.node(across.id).imm;
+      auto size = static_cast<int64_t>(elem_size(n.elem));
+      Value* first = step > 0 ? start : b_.CreateSub(b_.CreateAdd(start, count), b_.getInt64(1));
+      Value* index = b_.CreateAdd(get(row.id), b_.CreateMul(get(down.id), b_.getInt64(kRowsAhead)));
+      index = b_.CreateAdd(index, b_.CreateMul(first, b_.getInt64(step)));
+      Value* at = b_.CreateGEP(memory_type(n.elem), input_data_[static_cast<size_t>(n.imm)], index);
+      Value* bytes = b_.CreateMul(count, b_.getInt64(std::abs(step) * size));
+      for_loop(
+          bytes,
+          [&](Value* byte) {
+            b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
+                               {b_.CreateGEP(b_.getInt8Ty(), at, byte), b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
+          },
+          b_.getInt64(kLine));
+    }
+  }
+
+  /// void(to, from, bytes), both as far from the start of a line: what fills whole lines of `to` goes past the caches.
+  Function* stream_out() {
+    if (stream_out_) return stream_out_;
+    Type* word = b_.getInt64Ty();
+    auto* signature = llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy(), b_.getPtrTy(), word}, false);
+    stream_out_ = Function::Create(signature, Function::InternalLinkage, "stream_out", *module_);
+    for (auto attribute : {llvm::Attribute::NoUnwind, llvm::Attribute::NoInline}) stream_out_->addFnAttr(attribute);
+    stream_out_->addFnAttr("prefer-vector-width", std::to_string(prefer_width_));
+    llvm::IRBuilder<>::InsertPointGuard guard(b_);
+    Function* outside = std::exchange(function_, stream_out_);
+    b_.SetInsertPoint(BasicBlock::Create(context_, "entry", function_));
+    Value *to = function_->getArg(0), *from = function_->getArg(1), *bytes = function_->getArg(2);
+    auto copy = [&](Value* at, Value* count) {
+      BasicBlock* some = BasicBlock::Create(context_, "some", function_);
+      BasicBlock* after = BasicBlock::Create(context_, "after", function_);
+      b_.CreateCondBr(b_.CreateIsNotNull(count), some, after);
+      b_.SetInsertPoint(some);
+      b_.CreateMemCpy(b_.CreateGEP(b_.getInt8Ty(), to, at), llvm::MaybeAlign(1),
+                      b_.CreateGEP(b_.getInt8Ty(), from, at), llvm::MaybeAlign(1), count);
+      b_.CreateBr(after);
+      b_.SetInsertPoint(after);
+    };
+    Value* before = b_.CreateAnd(b_.CreateNeg(b_.CreatePtrToInt(to, word)), b_.getInt64(kLine - 1));
+    before = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, before, bytes);
+    copy(b_.getInt64(0), before);
+    Value* lines = b_.CreateAnd(b_.CreateSub(bytes, before), b_.getInt64(~(kLine - 1)));
+    Type* line = llvm::FixedVectorType::get(b_.getFloatTy(), kLine / 4);
+    llvm::MDNode* past = llvm::MDNode::get(context_, llvm::ConstantAsMetadata::get(b_.getInt32(1)));
+    for_loop(
+        lines,
+        [&](Value* at) {
+          Value* place = b_.CreateAdd(before, at);
+          Value* v = b_.CreateAlignedLoad(line, b_.CreateGEP(b_.getInt8Ty(), from, place), llvm::Align(kLine));
+          b_.CreateAlignedStore(v, b_.CreateGEP(b_.getInt8Ty(), to, place), llvm::Align(kLine))
+              ->setMetadata(llvm::LLVMContext::MD_nontemporal, past);
+        },
+        b_.getInt64(kLine));
+    Value* done = b_.CreateAdd(before, lines);
+    copy(done, b_.CreateSub(bytes, done));
+    b_.CreateRetVoid();
+    function_ = outside;
+    return stream_out_;
   }
 
   void set_index(int32_t loop, Value* v) {
@@ -888,11 +1120,13 @@ class Emitter {
   unsigned prefer_width_;
   bool columnar_;
   llvm::MDNode *input_scope_, *row_scope_, *failed_scope_;
-  std::vector<llvm::MDNode*> output_scopes_;
+  std::vector<llvm::MDNode*> output_scopes_, stored_scopes_;
   Function* function_ = nullptr;
+  Function* stream_out_ = nullptr;
   BasicBlock *exit_ = nullptr, *fail_exit_ = nullptr;
   Value *inputs_ = nullptr, *outputs_ = nullptr, *failed_ = nullptr, *scratch_ = nullptr, *count_ = nullptr,
-        *shapes_ = nullptr, *functions_ = nullptr, *flag_ = nullptr, *copying_ = nullptr;
+        *shapes_ = nullptr, *functions_ = nullptr, *flag_ = nullptr, *copying_ = nullptr,
+        *stream_ = nullptr;
   std::vector<Value*> input_data_, output_data_, env_, copy_at_, native_at_;
   std::map<int32_t, Value*> row_at_;
   std::vector<llvm::GlobalVariable*> tables_;
