@@ -7,55 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "graph/op_def.h"
-#include "graph/signature.h"
-#include "ops/all_ops.h"
 #include "runtime/kernels/kernel_compiler.h"
+#include "tests/sample_graph.h"
 
 namespace {
 
 using namespace zephon;
 
-/// The expressions of one sample.
-struct Program {
-  Graph graph;
-  std::vector<ExprId> fields;
-
-  ExprId field(const std::string& name, Type type) {
-    fields.push_back(add_field(graph, all_ops(), name, type));
-    return fields.back();
-  }
-  ExprId number(Elem elem, double v) {
-    return add_constant(
-        graph, all_ops(),
-        Value::scalar(is_float(elem) ? Scalar::of_float(elem, v) : Scalar::of_int(elem, static_cast<int64_t>(v))));
-  }
-  ExprId numbers(const std::vector<double>& items) {
-    Value v(Elem::F32, {static_cast<int64_t>(items.size())});
-    for (size_t i = 0; i < items.size(); ++i)
-      v.set(static_cast<int64_t>(i), Scalar::of_float(Elem::F32, round_to(Elem::F32, items[i])));
-    return add_constant(graph, all_ops(), v);
-  }
-  ExprId call(std::string_view name, std::vector<ExprId> args, Attrs attrs = {}) {
-    const OpDef* op = all_ops().find(name);
-    std::vector<Type> types;
-    std::vector<const Value*> constants;
-    for (ExprId arg : args) {
-      types.push_back(graph.expr(arg).type);
-      constants.push_back(graph.expr(arg).constant.get());
-    }
-    for (const Parameter& p : signature_of(*op).parameters)
-      if (p.static_kind != StaticKind::None && p.default_value && !attrs.has(p.name))
-        attrs.set(p.name, *p.default_value);
-    std::string error;
-    int bad = 0;
-    Expr expr;
-    expr.op = op;
-    expr.args = std::move(args);
-    expr.type = *unify(*op, attrs, types, constants, error, bad);
-    expr.attrs = std::move(attrs);
-    return graph.add(std::move(expr));
-  }
+struct Program : SampleGraph {
   std::shared_ptr<const CompiledKernel> compile(KernelGroup::Kind kind, std::vector<ExprId> roots) {
     static auto compiler =
         make_kernel_compiler({.cpu = KernelOptions::from_environment().cpu, .cache_dir = {}, .use_cache = false});
@@ -69,23 +28,17 @@ struct Program {
   }
 };
 
-Attrs with(const std::string& name, Attr value) {
-  Attrs out;
-  out.set(name, std::move(value));
-  return out;
-}
-
 /// u8[h, w, 3] -> crop, flip, normalise -> f32[3, 224, 224]; inputs: picture, box, whether to flip.
 ExprId imagenet(Program& p, int64_t size) {
-  ExprId image = p.field("image", Type::tensor(Elem::U8, {Dim::unknown(), Dim::unknown(), Dim::of(3)}));
+  ExprId image = p.add("image", Type::tensor(Elem::U8, {Dim::unknown(), Dim::unknown(), Dim::of(3)}));
   Type box = Type::tensor(Elem::I64, {Dim::of(4)});
   box.box = {Dim::of(size), Dim::of(size)};
-  ExprId x = p.call("crop", {image, p.field("box", box)});
-  x = p.call("flip", {x, p.field("turn", Type::scalar(Elem::Bool))});
-  x = p.call("div", {p.call("cast", {x}, with("to", Elem::F32)), p.number(Elem::F32, 255)});
-  x = p.call("sub", {x, p.numbers({0.485, 0.456, 0.406})});
-  x = p.call("div", {x, p.numbers({0.229, 0.224, 0.225})});
-  return p.call("transpose", {x}, with("order", std::vector<int64_t>{2, 0, 1}));
+  ExprId x = p.call("crop", {image, p.add("box", box)});
+  x = p.call("flip", {x, p.add("turn", Type::scalar(Elem::Bool))});
+  x = p.call("div", {p.call("cast", {x}, attrs_of({{"to", Elem::F32}})), p.number(Elem::F32, 255)});
+  x = p.call("sub", {x, p.numbers(Elem::F32, {0.485, 0.456, 0.406})});
+  x = p.call("div", {x, p.numbers(Elem::F32, {0.229, 0.224, 0.225})});
+  return p.call("transpose", {x}, attrs_of({{"order", std::vector<int64_t>{2, 0, 1}}}));
 }
 
 constexpr int64_t kSize = 224, kRows = 256, kColumns = 320;
@@ -177,7 +130,7 @@ BENCHMARK(filter_columns)->ArgName("range_known")->Arg(0)->Arg(1);
 
 void sum_of_squares(benchmark::State& state) {
   Program p;
-  ExprId x = p.field("x", Type::tensor(Elem::F32, {Dim::unknown()}));
+  ExprId x = p.add("x", Type::tensor(Elem::F32, {Dim::unknown()}));
   auto kernel = p.compile(KernelGroup::Kind::PerSample, {p.call("mean", {p.call("mul", {x, x})})});
   std::vector<float> in(16384, 0.5f);
   float out = 0;

@@ -22,6 +22,7 @@
 #include "runtime/kernels/kernel_compiler.h"
 #include "runtime/kernels/kernel_group.h"
 #include "runtime/reference/sample_evaluator.h"
+#include "tests/sample_graph.h"
 
 namespace zephon {
 namespace {
@@ -69,25 +70,14 @@ CachingCompiler& compiler(const std::string& cpu = "") {
   return *c;
 }
 
-Attrs attrs_of(std::initializer_list<std::pair<std::string, Attr>> list) {
-  Attrs out;
-  for (const auto& [name, value] : list) out.set(name, value);
-  return out;
-}
-
-/// A graph of one sample's expressions, made by hand.
-class Sample1 {
+/// One sample's expressions with the values of its fields.
+class Sample1 : public SampleGraph {
  public:
-  Graph graph;
-  std::vector<ExprId> fields;
   std::vector<Value> values;
 
   ExprId field(Value value, std::vector<Dim> shape) {
-    ExprId id =
-        add_field(graph, all_ops(), fmt::format("f{}", fields.size()), Type::tensor(value.elem(), std::move(shape)));
-    fields.push_back(id);
     values.push_back(std::move(value));
-    return id;
+    return add(fmt::format("f{}", fields.size()), Type::tensor(values.back().elem(), std::move(shape)));
   }
   ExprId fixed(Value value) {
     std::vector<Dim> shape;
@@ -97,35 +87,6 @@ class Sample1 {
   ExprId open(Value value) {  // extents known at run time only
     std::vector<Dim> shape(value.shape().size());
     return field(std::move(value), std::move(shape));
-  }
-  ExprId constant(Value value) { return add_constant(graph, all_ops(), std::move(value)); }
-  ExprId number(Elem elem, double v) {
-    return constant(Value::scalar(is_float(elem) ? Scalar::of_float(elem, round_to(elem, v))
-                                                 : Scalar::of_int(elem, static_cast<int64_t>(v))));
-  }
-  /// The operator with its defaults; aborts where the types do not fit.
-  ExprId call(std::string_view name, std::vector<ExprId> args, Attrs attrs = {}) {
-    const OpDef* op = all_ops().find(name);
-    if (!op) throw std::runtime_error(fmt::format("no operator `{}`", name));
-    std::vector<Type> types;
-    std::vector<const Value*> constants;
-    for (ExprId arg : args) {
-      types.push_back(graph.expr(arg).type);
-      constants.push_back(graph.expr(arg).constant.get());
-    }
-    for (const Parameter& p : signature_of(*op).parameters)
-      if (p.static_kind != StaticKind::None && p.default_value && !attrs.has(p.name))
-        attrs.set(p.name, *p.default_value);
-    std::string error;
-    int bad = 0;
-    std::optional<Type> type = unify(*op, attrs, types, constants, error, bad);
-    if (!type) throw std::runtime_error(fmt::format("`{}`: {}", name, error));
-    Expr expr;
-    expr.op = op;
-    expr.args = std::move(args);
-    expr.attrs = std::move(attrs);
-    expr.type = *type;
-    return graph.add(std::move(expr));
   }
   ExprId cast(ExprId x, Elem to) { return call("cast", {x}, attrs_of({{"to", to}})); }
 
@@ -154,7 +115,8 @@ bool same_element(const Scalar& a, const Scalar& b) {
 
 std::string show(const Scalar& s) { return is_float(s.elem) ? fmt::format("{:a}", s.f) : fmt::format("{}", s.i); }
 
-/// Runs `root` compiled for `cpu`; `shape` is that of the result.
+/// Runs `root` compiled for `cpu`, through the caches and past them, to places near and far from the start of a line;
+/// `shape` is that of the result.
 struct Outcome {
   Value value;
   bool failed = false;
@@ -168,19 +130,28 @@ Outcome run_kernel(Sample1& s, ExprId root, const std::vector<int64_t>& shape, c
   for (Value& v : s.values) inputs.push_back(ref_of(v));
   Outcome out{Value(s.graph.expr(root).type.elem, shape)};
   // What lies around the result must stay as it was.
-  size_t bytes = out.value.bytes().size();
-  std::vector<uint8_t> guarded(bytes + 128, 0xa5);
-  TensorRef output = ref_of(out.value);
-  output.data = guarded.data() + 64;
-  uint8_t failed = 0;
-  KernelCall call{1, inputs.data(), &output, &failed, nullptr};
-  std::vector<uint8_t> scratch(kernel->scratch_bytes(call) + 64);
-  call.scratch = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64);
-  kernel->run(call);
-  for (size_t i = 0; i < 64; ++i)
-    if (guarded[i] != 0xa5 || guarded[64 + bytes + i] != 0xa5) throw std::runtime_error("wrote outside of the result");
-  std::memcpy(out.value.mutable_bytes().data(), output.data, bytes);
-  out.failed = failed != 0;
+  static size_t turn = 0;
+  const size_t bytes = out.value.bytes().size(), size = elem_size(out.value.elem());
+  const size_t lead = turn++ % (64 / size) * size;
+  std::vector<uint8_t> guarded(bytes + 192);
+  const size_t start = 64 - reinterpret_cast<uintptr_t>(guarded.data()) % 64 + lead;
+  uint8_t failed[2] = {0, 0};
+  for (const bool stream : {false, true}) {
+    guarded.assign(guarded.size(), 0xa5);
+    TensorRef output = ref_of(out.value);
+    output.data = guarded.data() + start;
+    KernelCall call{1, inputs.data(), &output, &failed[stream], nullptr, stream};
+    std::vector<uint8_t> scratch(kernel->scratch_bytes(call) + 64);
+    call.scratch = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64);
+    kernel->run(call);
+    for (size_t i = 0; i < guarded.size(); ++i)
+      if (guarded[i] != 0xa5 && (i < start || i >= start + bytes)) throw std::runtime_error("wrote outside of the result");
+    if (stream && !failed[0] && std::memcmp(out.value.bytes().data(), output.data, bytes) != 0)
+      throw std::runtime_error("other bytes past the caches than through them");
+    if (!stream) std::memcpy(out.value.mutable_bytes().data(), output.data, bytes);
+  }
+  if (failed[0] != failed[1]) throw std::runtime_error("fails only past the caches, or only through them");
+  out.failed = failed[0] != 0;
   return out;
 }
 
@@ -596,6 +567,31 @@ TEST(Jit, CropFlipNormalizeToChw) {
 }
 
 // Constants for which the cheaper forms of division do and do not hold.
+/// Rows of channels side by side and of channels together, longer than the buffers, and of one long loop.
+TEST(Jit, LargeResultsGoPastTheCaches) {
+  for (int64_t width : {64, 333, 9001}) {
+    Sample1 s;
+    Value picture(Elem::U8, {5, width, 3});
+    for (int64_t i = 0; i < picture.size(); ++i) picture.set(i, Scalar::of_int(Elem::U8, i * 37 % 251));
+    ExprId x = s.cast(s.open(picture), Elem::F32);
+    ExprId chw = s.call("transpose", {x}, attrs_of({{"order", std::vector<int64_t>{2, 0, 1}}}));
+    expect_same(s, chw);
+    expect_same(s, s.call("mul", {x, s.constant(vector_of(Elem::F32, {Scalar::of_float(Elem::F32, 2),
+                                                                       Scalar::of_float(Elem::F32, 3),
+                                                                       Scalar::of_float(Elem::F32, 4)}))}));
+    expect_same(s, s.call("mul", {x, x}));
+    expect_same(s, s.cast(x, Elem::F16));
+  }
+  Sample1 s;
+  ExprId x = s.fixed(vector_of(Elem::F32, std::vector<Scalar>(20000, Scalar::of_float(Elem::F32, 3))));
+  KernelGroup group{KernelGroup::Kind::PerSample, {s.call("mul", {x, x})}, s.fields};
+  EXPECT_NE(compiler().listing(s.graph, group).llvm_ir.find("!nontemporal"), std::string::npos);
+  Sample1 small;
+  ExprId y = small.fixed(vector_of(Elem::F32, std::vector<Scalar>(2000, Scalar::of_float(Elem::F32, 3))));
+  group = {KernelGroup::Kind::PerSample, {small.call("mul", {y, y})}, small.fields};
+  EXPECT_EQ(compiler().listing(small.graph, group).llvm_ir.find("!nontemporal"), std::string::npos);
+}
+
 TEST(Jit, QuotientsOfBytesAreExactForAnyConstant) {
   std::mt19937_64 random(9);
   Value bytes(Elem::U8, {256});

@@ -14,7 +14,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <future>
 #include <mutex>
 #include <unordered_map>
 
@@ -289,10 +288,6 @@ class Compiler final : public CachingCompiler {
  public:
   explicit Compiler(KernelOptions options) : options_(std::move(options)) {}
 
-  ~Compiler() override {
-    if (loading_.valid()) loading_.wait();
-  }
-
   std::shared_ptr<const CompiledKernel> compile(const Graph& graph, const KernelGroup& group,
                                                 std::string& error) override {
     if (group.kind == KernelGroup::Kind::Native) {
@@ -309,7 +304,7 @@ class Compiler final : public CachingCompiler {
   KernelListing listing(const Graph& graph, const KernelGroup& group) override {
     std::lock_guard lock(mutex_);
     std::string error;
-    KernelGenerator* generator = load_generator(error);
+    KernelGenerator* generator = library_.get(options_, error);
     return generator ? generator->listing(graph, group) : KernelListing{error, {}, {}};
   }
 
@@ -323,22 +318,7 @@ class Compiler final : public CachingCompiler {
     return warning_;
   }
 
-  void preload() override {
-    std::lock_guard lock(mutex_);
-    if (loading_.valid()) return;
-    loading_ = std::async(std::launch::async, [this] {
-      std::string error;
-      std::lock_guard loading(library_mutex_);
-      library_.get(options_, error);
-    });
-  }
-
  private:
-  KernelGenerator* load_generator(std::string& error) {
-    std::lock_guard loading(library_mutex_);
-    return library_.get(options_, error);
-  }
-
   void open_cache() {
     if (opened_) return;
     opened_ = true;
@@ -362,7 +342,7 @@ class Compiler final : public CachingCompiler {
     if (image) {
       ++stats_.from_cache;
     } else {
-      KernelGenerator* generator = load_generator(error);
+      KernelGenerator* generator = library_.get(options_, error);
       image.emplace();
       if (!generator || !generator->generate(graph, group, *image, error)) return nullptr;
       ++stats_.compiled;
@@ -376,9 +356,7 @@ class Compiler final : public CachingCompiler {
 
   KernelOptions options_;
   mutable std::mutex mutex_;
-  std::mutex library_mutex_;
   GeneratorLibrary library_;
-  std::future<void> loading_;
   bool opened_ = false;
   std::unique_ptr<KernelCache> cache_;
   std::string prefix_, warning_;

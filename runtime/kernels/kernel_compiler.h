@@ -13,8 +13,6 @@ namespace zephon {
 /// Thread-safe. Opens nothing until the first compile() or listing().
 class CachingCompiler : public KernelCompiler {
  public:
-  /// Begins to load the code generator in another thread, for a run that is known to need it.
-  virtual void preload() = 0;
   /// Why the cache on disk is not used, or "".
   virtual std::string warning() const = 0;
 };

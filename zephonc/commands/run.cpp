@@ -203,6 +203,7 @@ class Run {
       result = runner->run();
       watch_->finish();
       runner.reset();
+      if (const std::string warning = compiler->warning(); !warning.empty()) say("warning: " + warning);
     }
     watch_->finish();
     return result;
