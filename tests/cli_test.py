@@ -437,6 +437,16 @@ class HostileData(Case):
 
 
 class Output(Case):
+    def test_a_kernel_cache_that_is_not_used_is_told(self):
+        program = self.write("p.zpl", COUNT)
+        cache = self.path("cache")
+        os.mkdir(cache)
+        os.chmod(cache, 0o777)
+        env = {**os.environ, "ZEPHON_CACHE_DIR": cache}
+        self.expect(0, "run", program, env=env, says=r"warning: kernel cache not used: others may enter `.*/cache`")
+        os.chmod(cache, 0o700)
+        self.expect(0, "run", program, env=env, silent="kernel cache")
+
     def setUp(self):
         super().setUp()
         self.write("p.zpl", COUNT)

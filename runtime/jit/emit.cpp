@@ -5,6 +5,7 @@
 #include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
+#include <llvm/Transforms/Utils/Local.h>
 
 #include <algorithm>
 #include <bit>
@@ -33,6 +34,8 @@ constexpr int64_t kMostExtent = 1 << 24;  // of a picture that is resampled; bey
 constexpr int64_t kLine = 64;             // bytes of a cache line
 constexpr int64_t kRowBuffers = 1 << 14;  // bytes on the stack for rows on their way past the caches
 constexpr size_t kMostRows = 8;           // that are written side by side
+constexpr size_t kMostDirectRows = 4;     // of which lines are filled at the same time
+constexpr const char* kStreamed = "streamed";
 constexpr int64_t kRowsAhead = 2;         // of the input, that are asked for before they are read
 
 class Emitter {
@@ -52,6 +55,7 @@ class Emitter {
     failed_scope_ = scope("failed");
     for (size_t r = 0; r < program.group.roots.size(); ++r) output_scopes_.push_back(scope("output"));
     for (size_t r = 0; r < kMostRows; ++r) stored_scopes_.push_back(scope("stored"));
+    for (size_t r = 0; r < kMostDirectRows; ++r) stored_scopes_.push_back(scope(kStreamed));
   }
 
   std::unique_ptr<llvm::Module> take() {
@@ -523,6 +527,28 @@ class Emitter {
       emit_level(p_.closure({row.first}), active);
     }
     Value* extent = get(p_.loop_extents[static_cast<size_t>(loop)]);
+    BasicBlock* after = BasicBlock::Create(context_, "filled", function_);
+    if (rows[0].width == 1 && rows.size() <= kMostDirectRows) {
+      // Rows that begin with a line need no buffers: mark_streams() finds the vectors that the loop stores.
+      Value* misplaced = b_.getInt64(0);
+      for (Row& row : rows) {
+        row.to = b_.CreateInBoundsGEP(t, output_data_[static_cast<size_t>(row.output)], get(row.first));
+        misplaced = b_.CreateOr(misplaced, b_.CreateAnd(b_.CreatePtrToInt(row.to, b_.getInt64Ty()), kLine - 1));
+      }
+      BasicBlock* direct = BasicBlock::Create(context_, "direct", function_);
+      BasicBlock* other = BasicBlock::Create(context_, "other", function_);
+      b_.CreateCondBr(b_.CreateAnd(stream_, b_.CreateIsNull(misplaced)), direct, other);
+      b_.SetInsertPoint(direct);
+      for (Row& row : rows)
+        row.written = b_.CreateIntrinsic(llvm::Intrinsic::ptrmask, {b_.getPtrTy(), b_.getInt64Ty()},
+                                         {row.to, b_.getInt64(static_cast<uint64_t>(-kLine))});
+      std::vector<Value*> known = env_;
+      ask_ahead(nest, all, active, b_.getInt64(0), extent);
+      fill_rows(nest, rows, all, active, b_.getInt64(0), extent, kMostRows);
+      env_ = known;
+      b_.CreateBr(after);
+      b_.SetInsertPoint(other);
+    }
     auto piece = [&](Value* start, Value* count) {
       for (Row& row : rows) {
         Value* index = b_.CreateAdd(get(row.first), b_.CreateMul(start, b_.getInt64(row.width)));
@@ -531,22 +557,10 @@ class Emitter {
         Value* misplaced = b_.CreateAnd(b_.CreatePtrToInt(row.to, b_.getInt64Ty()), b_.getInt64(kLine - 1));
         row.written = b_.CreateSelect(stream_, b_.CreateInBoundsGEP(b_.getInt8Ty(), row.buffer, misplaced), row.to);
       }
+      std::vector<Value*> known = env_;  // what is computed on one way only is unknown after it
       if_streaming([&] { ask_ahead(nest, all, active, start, count); });
-      for_loop(count, [&](Value* pass) {
-        LoopSet inside = active | LoopSet{1} << loop;
-        set_index(loop, b_.CreateNSWAdd(start, pass));
-        emit_level(all, inside);
-        for (size_t s = 0; s < nest.stores.size(); ++s) {
-          const Row& row = rows[rows.size() == 1 ? 0 : s];
-          Value* at = b_.CreateNSWMul(pass, b_.getInt64(row.width));
-          if (rows.size() == 1) at = b_.CreateNSWAdd(at, b_.getInt64(static_cast<int64_t>(s)));
-          Value* stored = to_memory(elem, get(nest.stores[s].value));
-          llvm::StoreInst* store =
-              b_.CreateAlignedStore(stored, b_.CreateInBoundsGEP(t, row.written, at), llvm::Align(elem_size(elem)));
-          tag(store, stored_scopes_[s], true, true, true, -1);
-        }
-        forget(LoopSet{1} << loop);
-      });
+      env_ = known;
+      fill_rows(nest, rows, all, active, start, count, 0);
       if_streaming([&] {
         for (const Row& row : rows)
           b_.CreateCall(stream_out(), {row.to, row.written, b_.CreateMul(count, b_.getInt64(row.width * size))});
@@ -554,15 +568,39 @@ class Emitter {
     };
     if (auto* fixed = llvm::dyn_cast<ConstantInt>(extent); fixed && fixed->getSExtValue() <= most) {
       piece(b_.getInt64(0), extent);
-      return;
+    } else {
+      Value* step = b_.CreateSelect(stream_, b_.getInt64(most), extent);
+      for_loop(
+          extent,
+          [&](Value* start) {
+            piece(start, b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, step, b_.CreateSub(extent, start)));
+          },
+          step);
     }
-    Value* step = b_.CreateSelect(stream_, b_.getInt64(most), extent);
-    for_loop(
-        extent,
-        [&](Value* start) {
-          piece(start, b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, step, b_.CreateSub(extent, start)));
-        },
-        step);
+    b_.CreateBr(after);
+    b_.SetInsertPoint(after);
+  }
+
+  /// `count` passes of the innermost loop, from `start`. Stores have scopes of their own, from `scope` on: no two write
+  /// the same element.
+  void fill_rows(const Nest& nest, const std::vector<Row>& rows, const std::vector<int32_t>& all, LoopSet active,
+                 Value* start, Value* count, size_t scope) {
+    int32_t loop = nest.loops.back();
+    Elem elem = p_.node(nest.stores[0].value).elem;
+    for_loop(count, [&](Value* pass) {
+      set_index(loop, b_.CreateNSWAdd(start, pass));
+      emit_level(all, active | LoopSet{1} << loop);
+      for (size_t s = 0; s < nest.stores.size(); ++s) {
+        const Row& row = rows[rows.size() == 1 ? 0 : s];
+        Value* at = b_.CreateNSWMul(pass, b_.getInt64(row.width));
+        if (rows.size() == 1) at = b_.CreateNSWAdd(at, b_.getInt64(static_cast<int64_t>(s)));
+        llvm::StoreInst* store =
+            b_.CreateAlignedStore(to_memory(elem, get(nest.stores[s].value)),
+                                  b_.CreateInBoundsGEP(memory_type(elem), row.written, at), llvm::Align(elem_size(elem)));
+        tag(store, stored_scopes_[scope + s], true, true, true, -1);
+      }
+      forget(LoopSet{1} << loop);
+    });
   }
 
   void if_streaming(const std::function<void()>& body) {
@@ -1135,6 +1173,31 @@ class Emitter {
 };
 
 }  // namespace
+
+void mark_streams(llvm::Module& module) {
+  llvm::MDNode* past = llvm::MDNode::get(
+      module.getContext(),
+      llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(llvm::Type::getInt32Ty(module.getContext()), 1)));
+  auto streamed = [](const llvm::Instruction& store) {
+    llvm::MDNode* scopes = store.getMetadata(llvm::LLVMContext::MD_alias_scope);
+    if (!scopes) return false;
+    return std::any_of(scopes->op_begin(), scopes->op_end(), [](const llvm::MDOperand& scope) {
+      return llvm::AliasScopeNode(llvm::cast<llvm::MDNode>(scope)).getName() == kStreamed;
+    });
+  };
+  const llvm::DataLayout& layout = module.getDataLayout();
+  for (Function& function : module)
+    for (BasicBlock& block : function)
+      for (llvm::Instruction& instruction : block) {
+        auto* store = llvm::dyn_cast<llvm::StoreInst>(&instruction);
+        if (!store || !store->getValueOperand()->getType()->isVectorTy() || !streamed(*store)) continue;
+        uint64_t size = layout.getTypeStoreSize(store->getValueOperand()->getType());
+        llvm::Align known = std::max(store->getAlign(), llvm::getKnownAlignment(store->getPointerOperand(), layout, store));
+        if (size < 16 || size > kLine || known.value() < size) continue;
+        store->setAlignment(known);
+        store->setMetadata(llvm::LLVMContext::MD_nontemporal, past);
+      }
+}
 
 std::unique_ptr<llvm::Module> emit_module(llvm::LLVMContext& context, KernelProgram& program, unsigned prefer_width) {
   return Emitter(context, program, prefer_width).take();

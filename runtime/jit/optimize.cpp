@@ -5,6 +5,7 @@
 #include <llvm/Target/TargetMachine.h>
 
 #include "runtime/jit/codegen.h"
+#include "runtime/jit/emit.h"
 
 namespace zephon {
 
@@ -33,6 +34,7 @@ void Target::optimize(llvm::Module& module) const {
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, call_graph, modules);
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
+  mark_streams(module);
 }
 
 }  // namespace zephon
