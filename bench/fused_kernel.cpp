@@ -1,5 +1,5 @@
-// One fused kernel from DRAM to DRAM: crop, flip, normalise, to_chw of u8[256, 256, 3] into f32[3, 224, 224], one thread,
-// against the same steps compiled one by one (what --no-optimize runs).
+// One fused kernel from DRAM to DRAM: crop, flip, normalise, to_chw of u8[256, 256, 3] into f32[3, 224, 224], one
+// thread, against the same steps compiled one by one (what --no-optimize runs).
 //
 // usage: fused_kernel [PICTURES] [ROUNDS]
 // Prints one JSON object: bytes_per_second (bytes read plus bytes written by the fused kernel, best round),
@@ -158,7 +158,8 @@ int main(int argc, char** argv) {
     for (ExprId id : fields) {
       const std::string& name = graph.expr(id).attrs.text("name");
       void* data = name == "image" ? static_cast<void*>(source + i * in_bytes)
-                                   : name == "box" ? static_cast<void*>(box) : static_cast<void*>(&turn);
+                   : name == "box" ? static_cast<void*>(box)
+                                   : static_cast<void*>(&turn);
       values[id] = tensor(data, name == "image" ? picture : graph.expr(id).type);
     }
   };
@@ -196,7 +197,8 @@ int main(int argc, char** argv) {
                               }));
   const double moved = static_cast<double>(pictures) * (224.0 * 224 * 3 + static_cast<double>(out_bytes));
   fmt::print(R"({{"bytes_per_second": {:.0f}, "copy_bytes_per_second": {:.0f}, "microseconds_per_picture": {:.2f}, )"
-             R"("speedup": {:.3f}, "steps": {}, "check": {}}})" "\n",
+             R"("speedup": {:.3f}, "steps": {}, "check": {}}})"
+             "\n",
              moved / fused_seconds, 2.0 * kCopied / copy_seconds, 1e6 * fused_seconds / static_cast<double>(pictures),
              single_seconds / fused_seconds, steps.size(), copy[kCopied / 2]);
   return 0;

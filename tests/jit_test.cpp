@@ -145,7 +145,8 @@ Outcome run_kernel(Sample1& s, ExprId root, const std::vector<int64_t>& shape, c
     call.scratch = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64);
     kernel->run(call);
     for (size_t i = 0; i < guarded.size(); ++i)
-      if (guarded[i] != 0xa5 && (i < start || i >= start + bytes)) throw std::runtime_error("wrote outside of the result");
+      if (guarded[i] != 0xa5 && (i < start || i >= start + bytes))
+        throw std::runtime_error("wrote outside of the result");
     if (stream && !failed[0] && std::memcmp(out.value.bytes().data(), output.data, bytes) != 0)
       throw std::runtime_error("other bytes past the caches than through them");
     if (!stream) std::memcpy(out.value.mutable_bytes().data(), output.data, bytes);
@@ -576,9 +577,10 @@ TEST(Jit, LargeResultsGoPastTheCaches) {
     ExprId x = s.cast(s.open(picture), Elem::F32);
     ExprId chw = s.call("transpose", {x}, attrs_of({{"order", std::vector<int64_t>{2, 0, 1}}}));
     expect_same(s, chw);
-    expect_same(s, s.call("mul", {x, s.constant(vector_of(Elem::F32, {Scalar::of_float(Elem::F32, 2),
-                                                                       Scalar::of_float(Elem::F32, 3),
-                                                                       Scalar::of_float(Elem::F32, 4)}))}));
+    expect_same(
+        s, s.call("mul",
+                  {x, s.constant(vector_of(Elem::F32, {Scalar::of_float(Elem::F32, 2), Scalar::of_float(Elem::F32, 3),
+                                                       Scalar::of_float(Elem::F32, 4)}))}));
     expect_same(s, s.call("mul", {x, x}));
     expect_same(s, s.cast(x, Elem::F16));
   }

@@ -36,7 +36,7 @@ constexpr int64_t kRowBuffers = 1 << 14;  // bytes on the stack for rows on thei
 constexpr size_t kMostRows = 8;           // that are written side by side
 constexpr size_t kMostDirectRows = 4;     // of which lines are filled at the same time
 constexpr const char* kStreamed = "streamed";
-constexpr int64_t kRowsAhead = 2;         // of the input, that are asked for before they are read
+constexpr int64_t kRowsAhead = 2;  // of the input, that are asked for before they are read
 
 class Emitter {
  public:
@@ -497,8 +497,8 @@ class Emitter {
       rows.push_back({store.output, first.id, 1});
       apart = apart && p_.is_constant(coefficient, 1);
       auto [base, offset] = without_offset(rows[0].first);
-      together = together && p_.is_constant(coefficient, count) &&
-                 without_offset(first.id) == std::pair(base, offset + s);
+      together =
+          together && p_.is_constant(coefficient, count) && without_offset(first.id) == std::pair(base, offset + s);
     }
     if (apart) return rows;
     if (!together) return {};
@@ -516,12 +516,13 @@ class Emitter {
     int64_t most = buffer_bytes / (size * rows[0].width);  // passes of the loop that the buffers hold
     if (!stream_) {
       llvm::IRBuilder<> at_entry(&function_->getEntryBlock(), std::prev(function_->getEntryBlock().end()));
-      Value* at = at_entry.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), function_->getArg(0), offsetof(KernelCall, stream));
+      Value* at =
+          at_entry.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), function_->getArg(0), offsetof(KernelCall, stream));
       stream_ = at_entry.CreateIsNotNull(at_entry.CreateLoad(b_.getInt8Ty(), at));
     }
     for (Row& row : rows) {
-      auto* buffer =
-          llvm::cast<llvm::AllocaInst>(alloca_of(llvm::ArrayType::get(b_.getInt8Ty(), static_cast<uint64_t>(buffer_bytes + kLine))));
+      auto* buffer = llvm::cast<llvm::AllocaInst>(
+          alloca_of(llvm::ArrayType::get(b_.getInt8Ty(), static_cast<uint64_t>(buffer_bytes + kLine))));
       buffer->setAlignment(llvm::Align(kLine));
       row.buffer = buffer;
       emit_level(p_.closure({row.first}), active);
@@ -594,9 +595,9 @@ class Emitter {
         const Row& row = rows[rows.size() == 1 ? 0 : s];
         Value* at = b_.CreateNSWMul(pass, b_.getInt64(row.width));
         if (rows.size() == 1) at = b_.CreateNSWAdd(at, b_.getInt64(static_cast<int64_t>(s)));
-        llvm::StoreInst* store =
-            b_.CreateAlignedStore(to_memory(elem, get(nest.stores[s].value)),
-                                  b_.CreateInBoundsGEP(memory_type(elem), row.written, at), llvm::Align(elem_size(elem)));
+        llvm::StoreInst* store = b_.CreateAlignedStore(to_memory(elem, get(nest.stores[s].value)),
+                                                       b_.CreateInBoundsGEP(memory_type(elem), row.written, at),
+                                                       llvm::Align(elem_size(elem)));
         tag(store, stored_scopes_[scope + s], true, true, true, -1);
       }
       forget(LoopSet{1} << loop);
@@ -638,8 +639,9 @@ class Emitter {
       for_loop(
           bytes,
           [&](Value* byte) {
-            b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
-                               {b_.CreateGEP(b_.getInt8Ty(), at, byte), b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
+            b_.CreateIntrinsic(
+                llvm::Intrinsic::prefetch, {b_.getPtrTy()},
+                {b_.CreateGEP(b_.getInt8Ty(), at, byte), b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
           },
           b_.getInt64(kLine));
     }
@@ -662,8 +664,8 @@ class Emitter {
       BasicBlock* after = BasicBlock::Create(context_, "after", function_);
       b_.CreateCondBr(b_.CreateIsNotNull(count), some, after);
       b_.SetInsertPoint(some);
-      b_.CreateMemCpy(b_.CreateGEP(b_.getInt8Ty(), to, at), llvm::MaybeAlign(1),
-                      b_.CreateGEP(b_.getInt8Ty(), from, at), llvm::MaybeAlign(1), count);
+      b_.CreateMemCpy(b_.CreateGEP(b_.getInt8Ty(), to, at), llvm::MaybeAlign(1), b_.CreateGEP(b_.getInt8Ty(), from, at),
+                      llvm::MaybeAlign(1), count);
       b_.CreateBr(after);
       b_.SetInsertPoint(after);
     };
@@ -1163,8 +1165,7 @@ class Emitter {
   Function* stream_out_ = nullptr;
   BasicBlock *exit_ = nullptr, *fail_exit_ = nullptr;
   Value *inputs_ = nullptr, *outputs_ = nullptr, *failed_ = nullptr, *scratch_ = nullptr, *count_ = nullptr,
-        *shapes_ = nullptr, *functions_ = nullptr, *flag_ = nullptr, *copying_ = nullptr,
-        *stream_ = nullptr;
+        *shapes_ = nullptr, *functions_ = nullptr, *flag_ = nullptr, *copying_ = nullptr, *stream_ = nullptr;
   std::vector<Value*> input_data_, output_data_, env_, copy_at_, native_at_;
   std::map<int32_t, Value*> row_at_;
   std::vector<llvm::GlobalVariable*> tables_;
@@ -1175,9 +1176,8 @@ class Emitter {
 }  // namespace
 
 void mark_streams(llvm::Module& module) {
-  llvm::MDNode* past = llvm::MDNode::get(
-      module.getContext(),
-      llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(llvm::Type::getInt32Ty(module.getContext()), 1)));
+  llvm::MDNode* past = llvm::MDNode::get(module.getContext(), llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(
+                                                                  llvm::Type::getInt32Ty(module.getContext()), 1)));
   auto streamed = [](const llvm::Instruction& store) {
     llvm::MDNode* scopes = store.getMetadata(llvm::LLVMContext::MD_alias_scope);
     if (!scopes) return false;
@@ -1192,7 +1192,8 @@ void mark_streams(llvm::Module& module) {
         auto* store = llvm::dyn_cast<llvm::StoreInst>(&instruction);
         if (!store || !store->getValueOperand()->getType()->isVectorTy() || !streamed(*store)) continue;
         uint64_t size = layout.getTypeStoreSize(store->getValueOperand()->getType());
-        llvm::Align known = std::max(store->getAlign(), llvm::getKnownAlignment(store->getPointerOperand(), layout, store));
+        llvm::Align known =
+            std::max(store->getAlign(), llvm::getKnownAlignment(store->getPointerOperand(), layout, store));
         if (size < 16 || size > kLine || known.value() < size) continue;
         store->setAlignment(known);
         store->setMetadata(llvm::LLVMContext::MD_nontemporal, past);

@@ -1,6 +1,6 @@
-// LLVM's JITLink, made to link into an image instead of into this process: its memory is the image, at a made-up address;
-// what it would look up in the process gets an address out of reach, so that every call of it goes through the global
-// offset table, whose entries are the import slots that the loader fills.
+// LLVM's JITLink, made to link into an image instead of into this process: its memory is the image, at a made-up
+// address; what it would look up in the process gets an address out of reach, so that every call of it goes through the
+// global offset table, whose entries are the import slots that the loader fills.
 #include "runtime/jit/link.h"
 
 #include <fmt/format.h>
@@ -71,8 +71,7 @@ class ImageContext final : public jitlink::JITLinkContext {
 
   void lookup(const LookupMap& symbols, std::unique_ptr<jitlink::JITLinkAsyncLookupContinuation> go_on) override {
     jitlink::AsyncLookupResult found;
-    for (const auto& symbol : symbols)
-      found[symbol.first] = {ExecutorAddr(kOutside), llvm::JITSymbolFlags::Exported};
+    for (const auto& symbol : symbols) found[symbol.first] = {ExecutorAddr(kOutside), llvm::JITSymbolFlags::Exported};
     go_on->run(std::move(found));
   }
 
@@ -112,10 +111,11 @@ class ImageContext final : public jitlink::JITLinkContext {
       for (const jitlink::Edge& edge : block->edges()) {
         const std::string name = edge.getTarget().hasName() ? edge.getTarget().getName().str() : "";
         if (edge.getKind() == jitlink::x86_64::Pointer64 && edge.getTarget().isExternal()) {
-          image_.imports.push_back({name, static_cast<uint32_t>((block->getAddress() + edge.getOffset()).getValue() - kBase)});
+          image_.imports.push_back(
+              {name, static_cast<uint32_t>((block->getAddress() + edge.getOffset()).getValue() - kBase)});
         } else if (!edge.isKeepAlive() && (edge.getTarget().isExternal() || is_absolute(edge.getKind()))) {
-          return problem(fmt::format("relocation of kind {} to `{}`",
-                                     jitlink::x86_64::getEdgeKindName(edge.getKind()), name));
+          return problem(
+              fmt::format("relocation of kind {} to `{}`", jitlink::x86_64::getEdgeKindName(edge.getKind()), name));
         }
       }
     }
