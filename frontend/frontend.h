@@ -86,4 +86,12 @@ Result<TestPrograms> compile_test(SourceMap& sources, FileId file, size_t index,
 // The names of the pipelines in the file, in its order; one empty name for a pipeline without a name.
 Result<std::vector<std::string>> pipeline_names(const SourceMap& sources, FileId file, Diagnostics& diags);
 
+// What a person may set on the command line, without compiling: names, and the choices of enums. Empty where the program
+// does not parse.
+struct DeclaredParameter {
+  std::string name;
+  std::vector<std::string> choices;
+};
+std::vector<DeclaredParameter> declared_parameters(SourceMap& sources, FileId file);
+
 }  // namespace zephon

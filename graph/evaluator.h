@@ -110,6 +110,8 @@ class Source {
   virtual std::string describe(uint64_t position) const { return std::to_string(position); }
   /// Paths, sizes and times of what was opened, for fingerprints and manifests.
   virtual std::string fingerprint() const = 0;
+  /// Paths of the files that were opened, in the order of their samples; empty where there are none.
+  virtual std::vector<std::string> files() const { return {}; }
 };
 /// On failure returns null and fills `failure` (no match, unreadable, ...).
 using OpenSource = std::unique_ptr<Source> (*)(const Node& node, const OpenContext& context, Failure& failure);

@@ -146,6 +146,11 @@ class FilesSource final : public Source {
     for (uint64_t i = 0; i < size(); ++i) words.push_back(file_fingerprint(std::string(at(i))));
     return fmt::format("files {} {:016x}", size(), hash_words(words));
   }
+  std::vector<std::string> files() const override {
+    std::vector<std::string> paths;
+    for (uint64_t i = 0; i < size(); ++i) paths.emplace_back(at(i));
+    return paths;
+  }
 
  private:
   std::string_view at(uint64_t position) const {

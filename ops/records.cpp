@@ -38,6 +38,7 @@ class RecordsSource final : public Source {
   std::string fingerprint() const override {
     return fmt::format("records {} {:016x}", count_, file_fingerprint(path_));
   }
+  std::vector<std::string> files() const override { return {path_}; }
 
  private:
   template <class T>

@@ -45,6 +45,7 @@ class RowSource final : public Source {
   void read(uint64_t position, std::span<TensorRef> columns, const NativeCall& allocator) const override;
   std::string describe(uint64_t position) const override;
   std::string fingerprint() const override;
+  std::vector<std::string> files() const override { return paths_; }
 
  private:
   struct File {

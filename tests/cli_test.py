@@ -101,7 +101,7 @@ class Case(unittest.TestCase):
 
 class Help(Case):
     COMMANDS = ("run", "check", "plan", "show", "where", "scan", "stats", "ir", "verify", "test", "fmt",
-                "convert", "ops", "rules", "explain")
+                "convert", "init", "manifest", "ops", "rules", "explain", "completion", "man")
 
     def test_texts(self):
         self.golden("tests/cli/help.txt", self.expect(0, "--help").out)
@@ -213,6 +213,85 @@ class Rewrite(Case):
         self.expect(0, "verify", path)
         self.write("lib/f.zpl", "zpl 1\nfn double(x) = x + y\nstream t = range(2)\n")
         self.expect(1, "run", path, says="lib/f.zpl:2:20")
+
+
+class Shells(Case):
+    """Completion and the manual page: made of the same declarations as --help."""
+
+    def options(self):
+        out = {}
+        for command in Help.COMMANDS:
+            text = self.expect(0, command, "--help").out
+            out[command] = set(re.findall(r"(?m)^  (?:-\w,)?(--[a-z-]+)", text)) - {"--help"}
+        return out
+
+    def complete(self, *words):
+        """What bash offers for the last word."""
+        script = self.write("completion.bash", self.expect(0, "completion", "bash").out)
+        line = " ".join(f"'{word}'" for word in ("zephonc",) + words)
+        run = (f"set -u; zephonc() {{ '{ZEPHONC}' \"$@\"; }}; source '{script}'\n"
+               f"COMP_WORDS=({line}); COMP_CWORD={len(words)}; _zephonc 2>/dev/null\n"
+               'printf "%s\\n" "${COMPREPLY[@]-}"')
+        done = subprocess.run(["bash", "--norc", "-c", run], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              cwd=self.dir, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout.split("\n")[:-1]
+
+    def test_every_option_in_every_shell(self):
+        options = self.options()
+        self.assertIn("--epochs", options["run"])
+        for shell, form in (("bash", "{}"), ("zsh", "'{}["), ("fish", "-l {} ")):
+            script = self.expect(0, "completion", shell).out
+            for command, names in options.items():
+                self.assertIn(command, script)
+                for name in names:
+                    text = form.format(name[2:] if shell == "fish" else name)
+                    self.assertIn(text, script, f"{shell}: {command} {name}")
+            if shutil.which(shell):
+                path = self.write(f"c.{shell}", script)
+                done = subprocess.run([shell, "-n", path], stderr=subprocess.PIPE, text=True)
+                self.assertEqual((done.returncode, done.stderr), (0, ""), shell)
+        self.expect(64, "completion", says="which shell")
+        self.expect(64, "completion", "csh", says="bash, zsh, fish")
+
+    def test_bash(self):
+        self.write("my pipe.zpl", "zpl 1\npipeline p(root: path, size: int = 3, mode: enum(train, eval) = train) {"
+                                  " range(3) }\n")
+        self.write("other.txt", "")
+        self.write("q.yaml", "zpl: 1\nparams: {many: int}\nsteps:\n  - range: 3\n")
+        os.mkdir(self.path("data"))
+        self.assertEqual(self.complete("sh"), ["show"])
+        self.assertIn("run", self.complete(""))
+        self.assertEqual(self.complete("run", ""), ["data", "my pipe.zpl", "q.yaml"])
+        self.assertEqual(self.complete("run", "my pipe.zpl", "s"), ["size=", "seed="])
+        self.assertEqual(self.complete("run", "my pipe.zpl", "m"), ["mode=train", "mode=eval"])
+        self.assertEqual(self.complete("run", "q.yaml", "ma"), ["many="])
+        self.assertEqual(self.complete("run", "my pipe.zpl", "root", "=", "da"), ["data"])
+        self.assertEqual(self.complete("run", "my pipe.zpl", "--forma"), ["--format"])
+        self.assertEqual(self.complete("run", "my pipe.zpl", "--format", ""), ["npy", "tar", "jsonl"])
+        self.assertEqual(self.complete("plan", "my pipe.zpl", "--stage", "p"), ["physical"])
+        self.assertEqual(self.complete("run", "my pipe.zpl", "--out", ""), ["data"])
+        self.assertIn("other.txt", self.complete("run", "my pipe.zpl", "--manifest", ""))
+        self.assertEqual(self.complete("ops", "random_resized_crop_"), ["random_resized_crop_box"])
+        self.assertEqual(self.complete("explain", "W030"), [f"W030{i}" for i in range(6)])
+        self.write("broken.zpl", "zpl 1 pipeline (")
+        self.assertEqual(self.complete("run", "broken.zpl", ""), ["seed="])
+
+    def test_manual_page(self):
+        page = self.expect(0, "man").out
+        self.golden("man/zephonc.1", page)
+        self.write("zephonc.1", page)
+        for command, names in self.options().items():
+            section = page.split(f'.SS "zephonc {command}')[1].split(".SS")[0]
+            for name in names:
+                self.assertIn("\\fB" + name.replace("-", "\\-"), section, f"{command} {name}")
+        for checker in (["man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z", "zephonc.1"],
+                        ["groff", "-man", "-ww", "-z", "zephonc.1"],
+                        ["mandoc", "-Tlint", "-W", "warning", "zephonc.1"]):
+            if not shutil.which(checker[0]):
+                continue
+            done = subprocess.run(checker, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=self.dir, text=True)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), checker)
 
 
 class Usage(Case):
@@ -1176,6 +1255,154 @@ class Tools(Case):
         self.expect(2, "stats", "p.zpl", says=["R0421", "--id 0/0/0/5"])
         self.write("q.zpl", "range(9) | x = 1 // (index - 5) | on_error(skip)")
         self.expect(0, "stats", "q.zpl", says=["8 samples", "1 samples failed and are not counted"])
+
+
+class Manifests(Case):
+    def setUp(self):
+        super().setUp()
+        self.write("p.zpl", "zpl 1\npipeline p(n: int = 96) {\n  range(n) | shuffle() | x = index * 3 | batch(4)\n}\n")
+
+    def part(self, name, *args):
+        self.expect(0, "run", "p.zpl", *args, "--manifest", name)
+        with open(self.path(name), encoding="utf-8") as file:
+            return json.load(file)
+
+    def test_ranks_compose(self):
+        whole = self.part("whole", "--epochs", 2)
+        for world in (1, 2, 3, 4):
+            names = [f"r{r}" for r in range(world)]
+            for r, name in enumerate(names):
+                self.part(name, "--epochs", 2, "--rank", r, "--world-size", world)
+            outcome = self.expect(0, "manifest", "compose", *reversed(names), "--out", f"all{world}")
+            self.assertEqual(outcome.out.strip(), self.digest("p.zpl", "--epochs", 2))
+            composed = json.loads(self.read(f"all{world}"))
+            for key in ("records", "digest", "record_count", "params", "files", "rank", "world_size"):
+                self.assertEqual(composed[key], whole[key], key)
+
+    def test_continuations_compose(self):
+        self.part("a", "--take", 7, "--save-state", "s")
+        self.part("b", "--resume", "s", "--take", 5, "--save-state", "s")
+        self.part("c", "--resume", "s")
+        self.assertEqual(self.expect(0, "manifest", "compose", "a", "b", "c").out.strip(), self.digest("p.zpl"))
+        self.expect(2, "manifest", "compose", "a", "c", says=["R0509", "record 7 of epoch 0 is missing"])
+        self.expect(2, "manifest", "compose", "a", "b", "b", "c", says=["R0509", "delivered twice"])
+
+    def test_what_does_not_belong_together(self):
+        self.part("r0", "--rank", 0, "--world-size", 2)
+        self.part("r1", "--rank", 1, "--world-size", 2)
+        self.expect(2, "manifest", "compose", "r0", says=["R0509", "rank 1 of 2 is missing"])
+        self.part("other", "n=88", "--rank", 1, "--world-size", 2)
+        self.expect(2, "manifest", "compose", "r0", "other", says=["R0509", "`params`|`program_fingerprint`"])
+        self.part("seed", "seed=1", "--rank", 1, "--world-size", 2)
+        self.expect(2, "manifest", "compose", "r0", "seed", says=["R0509", "`seed`|`program_fingerprint`"])
+        changed = json.loads(self.read("r1"))
+        changed["records"][3]["digest"] = changed["records"][2]["digest"]
+        self.write("forged", json.dumps(changed))
+        self.expect(2, "manifest", "compose", "r0", "forged", says=["R0509", "the file was changed"])
+        self.write("junk", "{}")
+        self.expect(2, "manifest", "compose", "junk", says=["R0509", "no manifest"])
+        self.expect(2, "manifest", "compose", "nowhere", says="R0401")
+        self.expect(64, "manifest", "join", "r0", says="compose")
+
+    def test_files(self):
+        os.mkdir(self.path("in"))
+        for i in range(3):
+            shutil.copy(photos()[i], self.path(f"in/{i}.jpg"))
+        self.write("t.csv", "a\n1\n2\n3\n")
+        self.write("p.zpl", 'zpl 1\npipeline p() {\n  stream t = csv("t.csv", columns={a: i64}) | select a\n'
+                            '  stream f = files("in/*.jpg") | a = i64(byte_length(bytes)) | select a\n'
+                            '  concatenate(t, f)\n}\n')
+        manifest = self.part("m")
+        names = [os.path.basename(entry["path"]) for entry in manifest["files"]]
+        self.assertEqual(sorted(names), ["0.jpg", "1.jpg", "2.jpg", "t.csv"])
+        for entry in manifest["files"]:
+            status = os.stat(os.path.join(self.dir, entry["path"]))
+            self.assertEqual((entry["size"], entry["mtime_ns"]), (status.st_size, status.st_mtime_ns))
+        self.assertRegex(manifest["versions"], r"libjpeg-turbo \d.*LLVM \d.*TBB \d")
+        hashed = self.part("h", "--hash-content")["files"]
+        self.assertTrue(all(len(entry["xxh3_128"]) == 32 and "mtime_ns" not in entry for entry in hashed))
+        os.utime(self.path("t.csv"), (1, 1))
+        self.assertEqual(self.part("h", "--hash-content")["files"], hashed)
+        self.write("t.csv", "a\n1\n2\n4\n")
+        again = self.part("h", "--hash-content")["files"]
+        self.assertEqual(sum(a != b for a, b in zip(again, hashed)), 1)
+
+
+class First(Case):
+    """`init`: a first program for a folder, by what lies in it."""
+
+    def init(self, folder, *says, code=0, name="p.zpl"):
+        outcome = self.expect(code, "init", folder, "--out", name, says=says)
+        if code == 0:
+            self.expect(0, "check", name, "--deny-warnings", silent="warning")
+            self.expect(0, "run", name, "--take", 2, says="samples")
+            self.assertEqual(outcome.out.strip(), name)
+        return self.read(name).decode() if code == 0 else outcome
+
+    def pictures(self, *paths):
+        for path, source in zip(paths, photos()):
+            os.makedirs(os.path.dirname(self.path(path)), exist_ok=True)
+            shutil.copy(source, self.path(path))
+
+    def test_folder_per_class(self):
+        self.pictures(*[f"my photos/{c}/{i}.jpg" for c in ("cat", "dog") for i in range(5)])
+        text = self.init("my photos", "10 pictures in 2 folders", "cat, dog", r"image: f32\[\d, 3, 224, 224\]",
+                         "label: i64")
+        self.assertIn('files("{root}/*/*.jpg")', text)
+        self.expect(0, "verify", "p.zpl", "size=32", "--take", 1)
+        self.expect(0, "run", "p.zpl", "mode=eval", says="10 samples")
+        self.expect(2, "init", "my photos", "--out", "p.zpl", says="R0502")
+
+    def test_splits(self):
+        self.pictures(*[f"d/{s}/{c}/{i}.JPG" for s in ("train", "val") for c in "ab" for i in range(3)])
+        text = self.init("d", "6 pictures in 2 folders", "train, val")
+        self.assertIn('root: path = "d/train"', text)
+        self.assertIn("*.JPG", text)
+        self.expect(0, "run", "p.zpl", "root=d/val", says="6 samples")
+
+    def test_flat(self):
+        self.pictures("in/a.jpg", "in/b.jpeg", "in/c.JPG")
+        self.init("in", "3 pictures", "no labels")
+        self.expect(0, "run", "p.zpl", says="3 samples")
+
+    def test_masks(self):
+        source = os.path.join(ROOT, "examples/data/segmentation")
+        text = self.init(source, "pictures with masks", "images/x.jpg is masks/x.jpg", "mask: u8")
+        self.assertIn('replace("/images/", "/masks/")', text)
+        self.expect(0, "verify", "p.zpl", "size=32", "--take", 1)
+
+    def test_table(self):
+        rows = "".join(f"{i},{i * 0.5},{'red' if i % 3 else 'blue'},{'' if i == 4 else i}\n" for i in range(50))
+        self.write("in/t.csv", "a,b,colour,gap\n" + rows)
+        text = self.init("in", "50 rows of 4 columns", "empty fields are text: gap")
+        self.assertIn("columns={a: i64, b: f64, colour: str, gap: str}", text)
+        rows = "".join(f"{i},{i * 0.5},{'red' if i % 3 else 'bl ue'}\n" for i in range(50))
+        self.write("in/t.csv", "a,b,class\n" + rows)
+        text = self.init("in", "`class` is the label", r"features: f32\[\d+, 2\]", "label: i64", name="q.zpl")
+        self.assertIn('let classes = ["bl ue", "red"]', text)
+        self.init(os.path.dirname(self.write("n/t.csv", "1,2.5\n3,4\n")), "2 rows", name="n.zpl")
+
+    def test_text_and_nothing(self):
+        self.write("in/a/x.txt", "one\ntwo\n")
+        self.write("in/b/y.txt", "three\n")
+        self.init("in", "2 files of text", "text: str")
+        self.expect(0, "run", "p.zpl", says="3 samples")
+        os.mkdir(self.path("empty"))
+        self.init("empty", "nothing in", code=2, name="e.zpl")
+        self.write("odd/x.bin", b"\0\1\2" * 100)
+        self.init("odd", "1 .bin", code=2, name="e.zpl")
+        self.expect(64, "init", "nowhere", says="no folder")
+
+    def test_content_not_names(self):
+        self.pictures("in/a/1.txt", "in/b/2.txt")
+        self.init("in", "2 pictures in 2 folders")
+
+    def test_a_bad_first_batch_is_said(self):
+        self.pictures("in/a/1.jpg", "in/b/2.jpg")
+        for name in ("in/a/1.jpg", "in/b/2.jpg"):
+            self.write(name, self.read(name)[:600])
+        self.init("in", "R0420", "zephonc scan p.zpl", code=2)
+        self.expect(2, "scan", "p.zpl", says="2 bad")
 
 
 if __name__ == "__main__":

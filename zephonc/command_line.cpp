@@ -8,6 +8,7 @@
 #include <CLI/Formatter.hpp>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 
 #include "frontend/diag/diagnostic.h"
 #include "zephonc/console.h"
@@ -86,12 +87,13 @@ class Parser {
     engine(run);
     samples(run);
     run->add_option("--out", o_.out, "write what is delivered into a new folder")->type_name("DIR");
-    run->add_option("--format", o_.format, "of --out: npy (default), tar or jsonl")
-        ->type_name("FORMAT")
-        ->check(one_of({"npy", "tar", "jsonl"}));
+    choose(run->add_option("--format", o_.format, "of --out: npy (default), tar or jsonl")->type_name("FORMAT"),
+           {"npy", "tar", "jsonl"});
     run->add_option("--sheet", o_.sheet, "one picture of the first pictures delivered")->type_name("FILE.png");
     run->add_flag("--digest", o_.digest, "print one XXH3-128 over everything delivered, in order");
     run->add_option("--manifest", o_.manifest, "write the digest and the members of every record")->type_name("FILE");
+    run->add_flag("--hash-content", o_.hash_content,
+                  "in the manifest, a hash of each file's content, not size and time");
     run->add_flag("--json", o_.json,
                   "print one JSON object with the figures of the run (and the digest with --digest)");
     run->add_flag("--stats", o_.stats, "print a table of the operators");
@@ -109,12 +111,10 @@ class Parser {
 
     CLI::App* plan = program("plan", "what the compiler makes of a pipeline, before and after");
     engine(plan);
-    plan->add_option("--stage", o_.stage, "source, typed, optimized or physical (default)")
-        ->type_name("STAGE")
-        ->check(one_of({"source", "typed", "optimized", "physical"}));
-    plan->add_option("--format", o_.format, "text (default), dot, svg or json")
-        ->type_name("FORMAT")
-        ->check(one_of({"text", "dot", "svg", "json"}));
+    choose(plan->add_option("--stage", o_.stage, "source, typed, optimized or physical (default)")->type_name("STAGE"),
+           {"source", "typed", "optimized", "physical"});
+    choose(plan->add_option("--format", o_.format, "text (default), dot, svg or json")->type_name("FORMAT"),
+           {"text", "dot", "svg", "json"});
     plan->add_flag("--steps", o_.steps, "one diff per applied rule");
     plan->add_option("--why", o_.why, "where a rule was applied, and which guard refused it elsewhere")
         ->type_name("RULE[@LINE]");
@@ -173,9 +173,24 @@ class Parser {
     convert->add_option("FILE", o_.file, "the program")->required()->type_name("");
     convert->add_option("-o", o_.out, "write into this file (default: standard output)")->type_name("OUT");
 
+    CLI::App* init = command("init", "look at a folder of data and write a first pipeline that runs");
+    init->add_option("FOLDER", o_.file, "the data")->required()->type_name("");
+    init->add_option("-o,--out", o_.out, "the program to write (default pipeline.zpl)")->type_name("FILE");
+
+    CLI::App* manifest =
+        command("manifest", "join the manifests of ranks, or of a run and its continuation, to the whole");
+    choose(manifest->add_option("ACTION", o_.name, "compose")->required()->type_name(""), {"compose"});
+    manifest->add_option("FILE...", o_.files, "the manifests of the parts")->required()->type_name("");
+    manifest->add_option("--out", o_.out, "write the manifest of the whole")->type_name("FILE");
+
     reference("ops", "the operators, from their declarations", "NAME", false);
     reference("rules", "the rewrite rules, from their declarations", "NAME", false);
     reference("explain", "the long text of a diagnostic", "CODE", true);
+    CLI::App* completion = command("completion", "completion of the command line for a shell");
+    choose(completion->add_option("SHELL", o_.name, "bash, zsh or fish")->type_name(""), {"bash", "zsh", "fish"});
+    completion->add_option("--params", o_.file, "print what a program takes, one `name=value` or `name=` a line")
+        ->type_name("FILE");
+    command("man", "the manual page, for `man -l`");
   }
 
   std::optional<int> parse(int argc, const char* const* argv) {
@@ -205,6 +220,27 @@ class Parser {
     }
   }
 
+  std::vector<CommandInfo> table() const {
+    std::vector<CommandInfo> out;
+    for (const CLI::App* sub : app_.get_subcommands({})) {
+      CommandInfo info{sub->get_name(), sub->get_description(), {}, {}};
+      for (const CLI::Option* option : sub->get_options({})) {
+        if (option->get_positional()) {
+          std::string name = option->get_name(true);
+          info.words.push_back(option->get_required() || name.ends_with("...") ? name : "[" + name + "]");
+          continue;
+        }
+        auto found = choices_.find(option);
+        const bool only_short = option->get_lnames().empty();
+        info.options.push_back({only_short ? "-" + option->get_snames().front() : "--" + option->get_lnames().front(),
+                                option->get_type_size() == 0 ? "" : option->get_type_name(), option->get_description(),
+                                found == choices_.end() ? std::vector<std::string>() : found->second});
+      }
+      out.push_back(std::move(info));
+    }
+    return out;
+  }
+
  private:
   /// FILE:NAME, unless a file has that very name.
   void split_pipeline() {
@@ -214,6 +250,10 @@ class Parser {
     if (std::filesystem::exists(o_.file, error) || !std::filesystem::exists(o_.file.substr(0, colon), error)) return;
     o_.pipeline = o_.file.substr(colon + 1);
     o_.file.resize(colon);
+  }
+  void choose(CLI::Option* option, std::vector<std::string> names) {
+    option->check(one_of(names));
+    choices_[option] = std::move(names);
   }
   CLI::App* command(const std::string& name, const std::string& summary) {
     CLI::App* sub = app_.add_subcommand(name, summary);
@@ -239,9 +279,8 @@ class Parser {
         ->check(at_least(0));
   }
   void progress(CLI::App* sub) {
-    sub->add_option("--progress", o_.progress, "auto (on a terminal), always or never")
-        ->type_name("WHEN")
-        ->check(one_of({"auto", "always", "never"}));
+    choose(sub->add_option("--progress", o_.progress, "auto (on a terminal), always or never")->type_name("WHEN"),
+           {"auto", "always", "never"});
   }
   void states(CLI::App* sub) {
     sub->add_option("--save-state", o_.save_state, "write where the run stopped")->type_name("FILE");
@@ -313,9 +352,15 @@ class Parser {
   Options& o_;
   CLI::App app_;
   std::vector<std::string> params_, knobs_;
+  std::map<const CLI::Option*, std::vector<std::string>> choices_;
 };
 
 }  // namespace
+
+std::vector<CommandInfo> command_table() {
+  Options unread;
+  return Parser(unread).table();
+}
 
 std::optional<int> parse_command_line(int argc, const char* const* argv, Options& options) {
   return Parser(options).parse(argc, argv);

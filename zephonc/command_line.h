@@ -49,11 +49,26 @@ struct Options {
   std::string why;
 
   bool deny_warnings = false;
+  bool hash_content = false;
 
   std::optional<uint64_t> index;
   std::string id, at, png, field;
   uint64_t epoch = 0;
 };
+
+/// What the command line takes, for completion and for the manual page: the declarations that --help prints.
+struct OptionInfo {
+  std::string name;      ///< "--epochs"
+  std::string argument;  ///< "N"; empty: a flag
+  std::string help;
+  std::vector<std::string> choices;  ///< of the argument; empty: any
+};
+struct CommandInfo {
+  std::string name, summary;
+  std::vector<std::string> words;  ///< in their order: "FILE", "[NAME]", "param=value..."
+  std::vector<OptionInfo> options;
+};
+std::vector<CommandInfo> command_table();
 
 /// Reads the command line. An exit code instead where nothing is to be run: help and version are printed to standard
 /// output, a usage error to standard error.

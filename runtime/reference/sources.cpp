@@ -57,6 +57,14 @@ uint64_t domain_size(const Graph& graph, const OpenSources& sources, NodeId id) 
   return size;
 }
 
+std::vector<std::string> OpenSources::files() const {
+  std::set<std::string> paths;
+  for (const auto& [node, entry] : sources_) {
+    for (std::string& path : entry.source->files()) paths.insert(std::move(path));
+  }
+  return {paths.begin(), paths.end()};
+}
+
 std::shared_ptr<const OpenSources> open_sources(const Graph& graph, const OpenContext& context, Failure& failure) {
   auto sources = std::make_shared<OpenSources>();
   for (NodeId id : graph.topological()) {

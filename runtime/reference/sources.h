@@ -30,6 +30,8 @@ class OpenSources {
   std::string describe(const SampleId& id) const;
   /// One line a source: what was opened, by path, size, time; for manifests and to refuse changed data.
   std::string fingerprint() const;
+  /// Paths of all files that were opened, sorted, each once.
+  std::vector<std::string> files() const;
 
  private:
   friend std::shared_ptr<const OpenSources> open_sources(const Graph&, const OpenContext&, Failure&);

@@ -1,6 +1,7 @@
 // zephonc run FILE: runs a pipeline, by its plan or by the reference interpreter, and reports.
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -24,23 +25,35 @@
 namespace zephon {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
+/// What tells one content of a file from another: size and modification time, or size and a hash of all of it.
+Json file_entry(const std::string& path, bool hash_content) {
+  Json entry{{"path", path}};
+  struct stat status = {};
+  if (stat(path.c_str(), &status) != 0) return entry;
+  entry["size"] = status.st_size;
+  if (!hash_content) {
+    entry["mtime_ns"] = status.st_mtim.tv_sec * 1'000'000'000LL + status.st_mtim.tv_nsec;
+  } else if (auto hash = file_digest(path)) {
+    entry["xxh3_128"] = *hash;
+  }
+  return entry;
+}
+
 /// What is known before the run, for the manifest.
-std::string manifest_head(const Session& session, const std::string& plan_hash, const std::string& files) {
-  using Json = nlohmann::ordered_json;
+std::string manifest_head(const Session& session, const std::string& plan_hash, const OpenSources& sources) {
   const Options& o = session.options();
   Json params = Json::object();
   for (const ProgramParameter& p : session.program().parameters) params[p.name] = p.value;
-  Json head{{"zephon", ZEPHON_VERSION},
-            {"program", o.file},
-            {"program_fingerprint", session.fingerprint()},
-            {"params", params},
-            {"seed", session.program().seed},
-            {"epochs", o.epochs},
-            {"rank", o.rank},
-            {"world_size", o.world_size},
-            {"plan_hash", plan_hash},
-            {"relaxations", o.allow},
-            {"files", files}};
+  Json files = Json::array();
+  for (const std::string& path : sources.files()) files.push_back(file_entry(path, o.hash_content));
+  Json head{{"zephon", ZEPHON_VERSION},   {"versions", ZEPHON_LIBRARIES},
+            {"program", o.file},          {"program_fingerprint", session.fingerprint()},
+            {"params", params},           {"seed", session.program().seed},
+            {"epochs", o.epochs},         {"rank", o.rank},
+            {"world_size", o.world_size}, {"plan_hash", plan_hash},
+            {"relaxations", o.allow},     {"files", files}};
   return head.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -152,7 +165,8 @@ class Run {
       resume_ = read_state(session_, failure);
       if (!resume_) return show_problem(failure);
     }
-    auto problem = delivery_.open(options_, manifest_head(session_, optimized_.plan.hash, sources_->fingerprint()));
+    auto problem = delivery_.open(
+        options_, options_.manifest.empty() ? "" : manifest_head(session_, optimized_.plan.hash, *sources_));
     if (!problem && !options_.trace.empty()) problem = trace_.open(options_.trace);
     if (problem) return show_problem(*problem);
     return std::nullopt;

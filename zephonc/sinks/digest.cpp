@@ -6,6 +6,8 @@
 #include <xxh_x86dispatch.h>
 
 #include <bit>
+#include <fstream>
+#include <vector>
 
 namespace zephon {
 static_assert(std::endian::native == std::endian::little);
@@ -79,6 +81,16 @@ std::string hex(const RecordDigest& digest) {
 std::string hex_digest(std::string_view bytes) {
   Hasher hasher;
   hasher.bytes(bytes.data(), bytes.size());
+  return hex(hasher.value());
+}
+
+std::optional<std::string> file_digest(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  Hasher hasher;
+  std::vector<char> piece(1 << 20);
+  while (in.read(piece.data(), static_cast<std::streamsize>(piece.size())) || in.gcount() > 0)
+    hasher.bytes(piece.data(), static_cast<size_t>(in.gcount()));
+  if (!in.eof()) return std::nullopt;
   return hex(hasher.value());
 }
 

@@ -10,6 +10,7 @@
 #include <array>
 #include <memory>
 #include <span>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -37,5 +38,8 @@ class RunDigest {
 
 /// XXH3-128 of some bytes, in hex.
 std::string hex_digest(std::string_view bytes);
+
+/// Of the content of a file, in hex; read piece by piece. nullopt where it cannot be read.
+std::optional<std::string> file_digest(const std::string& path);
 
 }  // namespace zephon
