@@ -105,6 +105,7 @@ def main():
         ("  | label = classes.index_of(x)", "index_of", "entity.name.function"), ("x.select", "select", None),
         ("  | select a, b  # all of them", "select", "keyword.control"), ("  | select a  # if", "if", None),
         ("files(\"{root}/*.jpg\")", "root", None), ("files(\"{f32(x)}\")", "f32", "support.type"),
+        ("test \"a\" of b {", "test", "keyword.declaration"), ("enum(train, test)", "test", None),
         ("s = \"a \\n b\"", "\\n", "constant.character.escape"),
         ("r\"C:\\{x}\"", "r\"C:\\{x}\"", "string.quoted.raw"), ("a == b", "==", "keyword.operator"),
         ("batch(64, drop_remainder=true)", "drop_remainder", "variable.parameter"),

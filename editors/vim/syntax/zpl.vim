@@ -11,6 +11,8 @@ syn match   zplNumber    "\<\d[0-9_]*\(\.\d[0-9_]*\)\?\([eE][+-]\?\d\+\)\?\>"
 syn match   zplMember    "\.\s*\h\w*"hs=s+1
 syn match   zplMethod    "\.\s*\h\w*\ze\s*("hs=s+1
 syn keyword zplKeyword   zpl pipeline let fn stream import enum
+" `test` is a word only where the name of a test follows.
+syn match   zplKeyword   "\<test\ze\s\+\""
 syn keyword zplControl   filter select drop if else
 syn keyword zplLogic     and or not
 syn keyword zplBoolean   true false
