@@ -154,6 +154,7 @@ class ArraySource final : public Source {
     for (const std::string& path : paths_) words.push_back(file_fingerprint(path));
     return fmt::format("arrays {} {:016x}", rows_, hash_words(words));
   }
+  std::vector<std::string> files() const override { return paths_; }
 
  private:
   struct File {
