@@ -37,7 +37,8 @@ class MostSamples {
     if (node.type.batch && !batches) {
       const auto size = static_cast<uint64_t>(node.type.batch->size);
       if (sum == kUnknown) return kUnknown;
-      return node.type.batch->drop_remainder ? sum / size : (sum + size - 1) / size;
+      // Batches by length leave a smaller one in each bucket: only whole ones can be counted.
+      return node.type.batch->drop_remainder ? sum / size : sum;
     }
     if (const IndexMap* map = node.op->kernel.index_map) return std::min(kUnknown, map->output_size(node, sum));
     return node.op->cls == OpClass::OneToMany || node.op->cls == OpClass::ManyToOne ? kUnknown : sum;
