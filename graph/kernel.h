@@ -99,6 +99,10 @@ struct NativeCall {
   void* (*allocate)(void* context, size_t bytes) = nullptr;  ///< 64-byte aligned, lives as long as the chunk
   void* context = nullptr;
   void* alloc(size_t bytes) const { return allocate(context, bytes); }
+  /// Counts, until the kernel returns, bytes that a library is about to take by itself; null: nobody counts. Both may throw
+  /// where the memory budget is used up: call them while nothing is held that must be released by hand.
+  void (*reserve)(void* context, size_t bytes) = nullptr;
+  void will_use(size_t bytes) const { if (reserve) reserve(context, bytes); }
 };
 using NativeKernel = bool (*)(NativeCall& call);  ///< false: failed
 

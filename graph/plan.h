@@ -96,12 +96,15 @@ struct PlanNode {
   std::string label;               ///< "decode_region, resize"; without places, which a SourceMap adds
 };
 
+/// Part of every memory budget: what a run takes beside what flows (stacks, code, tables of libraries).
+constexpr size_t kUncountedBytes = size_t{4} << 20;
+
 struct Plan {
   Graph graph;
   std::vector<PlanNode> nodes;     ///< inputs before users; last is Deliver
   uint64_t seed = 0;
   std::string base_dir;
-  size_t least_memory = 0;         ///< bytes: the least budget that the program needs in flight
+  size_t least_memory = 0;         ///< bytes: the least budget for what is known before the run, kUncountedBytes included
   std::string hash;                ///< XXH3-64 of the plan's text, hex
   const PlanNode& at(PlanNodeId id) const { return nodes[static_cast<size_t>(id.index)]; }
 };

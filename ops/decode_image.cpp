@@ -113,6 +113,7 @@ bool decode_into(NativeCall& call, JpegRegion region) {
   const int64_t shape[] = {region.height, region.width, channels};
   if (!place_output(call, shape)) return false;
   auto* out = static_cast<uint8_t*>(call.output->data);
+  call.will_use(info.scratch_bytes);
   return decode_jpeg(bytes, mode_of(attrs), region, out, static_cast<size_t>(region.width * channels)).good(region);
 }
 

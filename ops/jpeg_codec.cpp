@@ -174,6 +174,16 @@ bool Decoder::read_header(JpegInfo& info) {
   info.width = cinfo_.image_width;
   info.components = cinfo_.num_components;
   info.several_scans = jpeg_has_multiple_scans(&cinfo_) != FALSE;
+  // Rows: of each component two groups of blocks, those around them for interpolation, and what it is interpolated to.
+  constexpr size_t kObjects = size_t{64} << 10, kRowsHeld = 64;
+  info.scratch_bytes = kObjects + kRowsHeld * static_cast<size_t>(info.width * info.components);
+  for (int i = 0; info.several_scans && i < cinfo_.num_components; ++i) {
+    const jpeg_component_info& part = cinfo_.comp_info[i];
+    // The library rounds up to whole units of several blocks.
+    const size_t wide = part.width_in_blocks + static_cast<size_t>(part.h_samp_factor);
+    const size_t high = part.height_in_blocks + static_cast<size_t>(part.v_samp_factor);
+    info.scratch_bytes += wide * high * sizeof(JBLOCK);
+  }
   return true;
 }
 

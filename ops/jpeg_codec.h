@@ -26,6 +26,7 @@ struct JpegInfo {
   int64_t height = 0, width = 0;
   int components = 0;          ///< 1, 3 or 4, as stored
   bool several_scans = false;  ///< progressive or not interleaved
+  size_t scratch_bytes = 0;    ///< what the library takes while it decodes, at most: rows, and all coefficients of several scans
 };
 
 struct JpegRegion {

@@ -68,6 +68,16 @@ bool ragged(NativeCall& call) {
   for (int64_t i = 0; i < n; ++i) static_cast<int64_t*>(call.output->data)[i] = input_of(call) * 100 + i;
   return true;
 }
+// i64[n] of x, n = (x % attr "cycle" + 1) * attr "unit".
+bool bulky(NativeCall& call) {
+  int64_t n = (input_of(call) % call.expr->attrs.integer("cycle") + 1) * call.expr->attrs.integer("unit");
+  call.output->rank = 1;
+  call.output->shape[0] = n;
+  call.output->data = call.alloc(static_cast<size_t>(n) * 8);
+  call.will_use(1000);
+  std::fill_n(static_cast<int64_t*>(call.output->data), n, input_of(call));
+  return true;
+}
 // The text of x.
 bool text(NativeCall& call) {
   std::string s = "row " + std::to_string(input_of(call));
@@ -96,6 +106,10 @@ const OpDef kRagged = {.name = "ragged",
                        .signature = "x: i64, most: int = 3 -> i64[?]",
                        .define = {.tensor = no_definition},
                        .kernel = {.native = ragged}};
+const OpDef kBulky = {.name = "bulky",
+                      .signature = "x: i64, unit: int = 1 -> i64[?]",
+                      .define = {.tensor = no_definition},
+                      .kernel = {.native = bulky}};
 const OpDef kText = {
     .name = "text", .signature = "x: i64 -> str", .define = {.tensor = no_definition}, .kernel = {.native = text}};
 
@@ -287,7 +301,7 @@ TEST(Flow, DeliversInOrderForAnyThreadsChunksAndBudget) {
   const std::vector<int64_t> expected = kept_indices(5000);
   for (int threads : {1, 2, 8}) {
     for (int64_t chunk : {1, 7, 64, 1000}) {
-      for (size_t memory : {size_t{1}, size_t{1} << 28}) {
+      for (size_t memory : {kUncountedBytes + 150'000, size_t{1} << 28}) {
         Collect sink;
         RunResult result = run(linear(5000, chunk, 32), sink, with_threads(threads, memory));
         ASSERT_EQ(result.end, RunResult::End::Complete);
@@ -319,13 +333,149 @@ TEST(Flow, TensorsAreDeliveredStackedAndStayWithinTheBudget) {
   const Plan& plan = m.deliver(m.batch(stage, 16), {{"w", m.field("w", type), 4000}}, true);
   for (int threads : {1, 4}) {
     Collect sink;
-    RunOptions options = with_threads(threads, 400'000);
+    RunOptions options = with_threads(threads, kUncountedBytes + 400'000);
     RunResult result = run(plan, sink, options);
     ASSERT_EQ(result.end, RunResult::End::Complete);
     ASSERT_EQ(sink.records.size(), 188u);
     EXPECT_EQ(sink.records[5].fields.at("w").shape(), (std::vector<int64_t>{16, 1000}));
     EXPECT_EQ(sink.records[5].fields.at("w").at(1000 * 3 + 17).f, 5 * 16 + 3 + 17);
-    EXPECT_LE(result.peak_bytes, 500'000u) << threads;
+    EXPECT_LE(result.peak_bytes, 400'000u) << threads;
+  }
+}
+
+// Rows whose size shows only when they are made: 80 kB to 560 kB where `unit` is 10,000.
+PlanNodeId bulky_rows(PlanMaker& m, PlanNodeId input, int64_t unit, double ns_per_row = 0, int64_t cycle = 7) {
+  Attrs attrs;
+  attrs.set("cycle", cycle);
+  attrs.set("unit", unit);
+  ExprId b = m.call(kBulky, m.field("index"), Type::tensor(Elem::I64, {Dim::unknown()}), attrs);
+  PlanNodeId stage = m.compute(input, {m.evaluate(b)}, {{"b", b}});
+  m.plan.nodes.back().est_ns_per_row = ns_per_row;
+  return stage;
+}
+const Type kBulkyType = Type::tensor(Elem::I64, {Dim::unknown()});
+
+// Looks at what is delivered without keeping it.
+class CheckBulky : public Sink {
+ public:
+  explicit CheckBulky(int64_t unit, int64_t cycle = 7) : unit_(unit), cycle_(cycle) {}
+  std::vector<int64_t> rows;
+  bool deliver(const RunRecord& record) override {
+    const TensorRef& value = record.fields[0].value;
+    const auto* at = static_cast<const int64_t*>(value.data);
+    const int64_t each = value.size() / record.members;
+    for (int64_t i = 0; i < record.members; ++i, at += each) {
+      EXPECT_EQ(each, (*at % cycle_ + 1) * unit_);
+      EXPECT_TRUE(std::all_of(at, at + each, [&](int64_t x) { return x == *at; }));
+      EXPECT_EQ(record.member_id(i).words[3], static_cast<uint64_t>(*at % 10'000));
+      rows.push_back(*at);
+    }
+    return true;
+  }
+
+ private:
+  int64_t unit_, cycle_;
+};
+
+TEST(FlowMemory, WhatIsKnownOnlyLaterStaysWithinTheBudgetToo) {
+  constexpr size_t kBudget = 1'000'000;
+  for (int threads : {1, 2, 8}) {
+    for (int64_t chunk : {1, 2, 8}) {
+      for (double ns : {0.0, 1e7}) {  // heavy rows are made in parallel
+        PlanMaker m;
+        const Plan& plan = m.deliver(bulky_rows(m, m.range(100, chunk), 10'000, ns), {{"b", m.field("b", kBulkyType)}}, false);
+        CheckBulky sink(10'000);
+        RunResult result = run(plan, sink, with_threads(threads, kUncountedBytes + kBudget));
+        ASSERT_EQ(result.end, RunResult::End::Complete) << result.failure->failure.message;
+        EXPECT_LE(result.peak_bytes, kBudget);
+        ASSERT_EQ(sink.rows.size(), 100u);
+        for (int64_t i = 0; i < 100; ++i) ASSERT_EQ(sink.rows[static_cast<size_t>(i)], i);
+        // What is done twice is counted once.
+        EXPECT_EQ(result.operators[0].samples, 100);
+        EXPECT_EQ(result.operators[1].samples, 100);
+      }
+    }
+  }
+}
+
+TEST(FlowMemory, SeveralLanesShareTheBudget) {
+  constexpr size_t kBudget = 1'800'000;
+  for (int threads : {1, 2, 8}) {
+    PlanMaker m;
+    Attrs attrs;
+    attrs.set("weights", std::vector<int64_t>{2, 1});
+    attrs.set("stop", std::string("all"));
+    attrs.set("seed", int64_t{0});
+    PlanNodeId a = bulky_rows(m, m.range(60, 3, "a"), 10'000);
+    PlanNodeId b = bulky_rows(m, m.range(30, 2, "b", 10'000), 10'000);
+    PlanNodeId mixed = m.serial(PlanNode::Kind::Serial, "mix", attrs, {a, b});
+    const Plan& plan = m.deliver(mixed, {{"b", m.field("b", kBulkyType)}}, false);
+    CheckBulky sink(10'000);
+    RunResult result = run(plan, sink, with_threads(threads, kUncountedBytes + kBudget));
+    ASSERT_EQ(result.end, RunResult::End::Complete) << threads << ": " << result.failure->failure.message;
+    EXPECT_LE(result.peak_bytes, kBudget);
+    EXPECT_EQ(sink.rows.size(), 90u);
+  }
+}
+
+TEST(FlowMemory, BatchesAreStackedWithinTheBudget) {
+  constexpr size_t kBudget = 1'000'000;
+  for (int threads : {1, 2, 8}) {
+    PlanMaker m;
+    const Plan& plan = m.deliver(m.batch(bulky_rows(m, m.range(100, 5), 10'000, 0, 1), 4),
+                                 {{"b", m.field("b", kBulkyType)}}, true);
+    CheckBulky sink(10'000, 1);
+    RunResult result = run(plan, sink, with_threads(threads, kUncountedBytes + kBudget));
+    ASSERT_EQ(result.end, RunResult::End::Complete) << threads << ": " << result.failure->failure.message;
+    EXPECT_LE(result.peak_bytes, kBudget);
+    ASSERT_EQ(sink.rows.size(), 100u);
+    for (int64_t i = 0; i < 100; ++i) ASSERT_EQ(sink.rows[static_cast<size_t>(i)], i);
+  }
+}
+
+TEST(FlowMemory, ASampleThatDoesNotFitEndsTheRunAndSaysWhatWould) {
+  for (int threads : {1, 2, 8}) {
+    size_t memory = kUncountedBytes + 300'000;
+    for (int attempt = 0;; ++attempt) {
+      ASSERT_LT(attempt, 2);
+      PlanMaker m;
+      const Plan& plan = m.deliver(bulky_rows(m, m.range(100, 8), 10'000), {{"b", m.field("b", kBulkyType)}}, false);
+      CheckBulky sink(10'000);
+      RunResult result = run(plan, sink, with_threads(threads, memory));
+      EXPECT_LE(result.peak_bytes, memory - kUncountedBytes);
+      if (result.end == RunResult::End::Complete) {
+        EXPECT_EQ(sink.rows.size(), 100u);
+        break;
+      }
+      // Rows 0 to 2 fit: 80, 160 and 240 kB.
+      ASSERT_TRUE(result.failure);
+      EXPECT_EQ(result.failure->failure.code, "R0504");
+      EXPECT_EQ(sink.rows, (std::vector<int64_t>{0, 1, 2}));
+      EXPECT_EQ(result.failure->id.words.back(), 3u);
+      const std::string& message = result.failure->failure.message;
+      const size_t at = message.find("--memory ");
+      ASSERT_NE(at, std::string::npos) << message;
+      memory = std::stoull(message.substr(at + 9)) << 20;
+    }
+  }
+}
+
+TEST(FlowMemory, AWindowThatDoesNotFitEndsTheRun) {
+  for (int threads : {1, 2}) {
+    PlanMaker m;
+    Attrs window;
+    window.set("buffer_size", int64_t{50});
+    window.set("seed", int64_t{1});
+    window.set("reshuffle_each_epoch", true);
+    PlanNodeId shuffled = m.serial(PlanNode::Kind::Serial, "shuffle_window", window,
+                                   {bulky_rows(m, m.range(100, 2), 10'000)});
+    const Plan& plan = m.deliver(shuffled, {{"b", m.field("b", kBulkyType)}}, false);
+    CheckBulky sink(10'000);
+    RunResult result = run(plan, sink, with_threads(threads, kUncountedBytes + 4'000'000));
+    ASSERT_EQ(result.end, RunResult::End::Failed);
+    EXPECT_EQ(result.failure->failure.code, "R0504");
+    EXPECT_LE(result.peak_bytes, 4'000'000u);
+    EXPECT_TRUE(sink.rows.empty());
   }
 }
 
@@ -559,7 +709,7 @@ TEST(Flow, ConcatenateMixAndUnbatch) {
   EXPECT_EQ(sink.records[6].ids[0].words[3], 1u);  // position
   EXPECT_EQ(sink.records[6].ids[0].words[4], 1u);  // arm
 
-  for (size_t memory : {size_t{1}, size_t{1} << 28}) {
+  for (size_t memory : {kUncountedBytes + 20'000, size_t{1} << 28}) {
     PlanMaker n;
     Attrs attrs;
     attrs.set("weights", std::vector<int64_t>{3, 1});
@@ -834,8 +984,8 @@ TEST(Flow, StallIsReportedAndEndsTheRun) {
   std::string report;
   RunOptions options = with_threads(2);
   options.stall_timeout = 0.2;
-  options.on_stall = [&](const std::string& status) {
-    report = status;
+  options.on_stall = [&](const StallReport& stall) {
+    report = stall.status;
     stuck = false;
   };
   stuck = true;

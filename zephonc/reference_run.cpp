@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <condition_variable>
 #include <map>
+#include <mutex>
+#include <thread>
 
 #include "zephonc/machine_limits.h"
 
@@ -34,6 +37,70 @@ ReferenceRecordView::ReferenceRecordView(const ReferenceRecord& record, const St
   }
 }
 
+namespace {
+
+/// Stops the interpreter when it is asked to, or when nothing is delivered for too long.
+class ReferenceWatch {
+ public:
+  ReferenceWatch(const Graph& graph, const ReferenceRun& run, const RunOptions& options, std::atomic<bool>& stop)
+      : graph_(graph), run_(run), options_(options), stop_(stop), thread_([this] { loop(); }) {}
+  ~ReferenceWatch() { finish(); }
+  void finish() {
+    {
+      std::lock_guard lock(mutex_);
+      finished_ = true;
+    }
+    wake_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+  std::atomic<bool> in_sink = false, stalled = false;
+  std::atomic<uint64_t> delivered = 0;
+
+ private:
+  void loop() {
+    using Clock = std::chrono::steady_clock;
+    uint64_t seen = 0;
+    Clock::time_point since = Clock::now();
+    std::unique_lock lock(mutex_);
+    while (!wake_.wait_for(lock, std::chrono::milliseconds(50), [this] { return finished_; })) {
+      if (options_.stop != nullptr && *options_.stop) stop_ = true;
+      if (delivered != seen || in_sink) {
+        seen = delivered;
+        since = Clock::now();
+      }
+      if (options_.stall_timeout <= 0 || stop_ ||
+          std::chrono::duration<double>(Clock::now() - since).count() <= options_.stall_timeout)
+        continue;
+      stalled = true;
+      stop_ = true;
+      if (options_.on_stall) options_.on_stall(report());
+    }
+  }
+  StallReport report() const {
+    StallReport out;
+    out.status = "the reference interpreter is running\n";
+    for (NodeId id : graph_.topological()) {
+      const Node& node = graph_.node(id);
+      if (node.op->cls == OpClass::Source) out.samples_read += run_.samples_out(id);
+      if (!node.predicate.valid() && node.op->cls != OpClass::Policy) continue;
+      const int64_t dropped = run_.samples_out(node.inputs[0]) - run_.samples_out(id);
+      if (dropped > 0) out.dropped.push_back({node.origin, dropped});
+    }
+    return out;
+  }
+
+  const Graph& graph_;
+  const ReferenceRun& run_;
+  const RunOptions& options_;
+  std::atomic<bool>& stop_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool finished_ = false;
+  std::thread thread_;
+};
+
+}  // namespace
+
 RunResult run_reference(const Graph& graph, uint64_t seed, const std::string& base_dir, const RunOptions& options,
                         Sink& sink, std::shared_ptr<const OpenSources> sources) {
   using Clock = std::chrono::steady_clock;
@@ -53,7 +120,8 @@ RunResult run_reference(const Graph& graph, uint64_t seed, const std::string& ba
   result.state.delivered = options.resume != nullptr ? options.resume->delivered : 0;
 
   Failure failure;
-  auto run = ReferenceRun::open(graph, {seed, options.epochs, base_dir, true}, failure, std::move(sources));
+  std::atomic<bool> stop = false;  // by a signal, or because nothing is delivered
+  auto run = ReferenceRun::open(graph, {seed, options.epochs, base_dir, true, &stop}, failure, std::move(sources));
   if (run == nullptr) {
     result.end = RunResult::End::Failed;
     result.failure = RunFailure{failure, {}};
@@ -72,15 +140,12 @@ RunResult run_reference(const Graph& graph, uint64_t seed, const std::string& ba
     if (options.on_error) options.on_error(rejected.failure, graph.node(rejected.node), rejected.policy);
   });
 
+  ReferenceWatch watch(graph, *run, options, stop);
   const StreamType& type = graph.node(graph.output()).type;
   std::optional<ReferenceRecord> held;  // ours, until its round is known to be whole
   uint64_t epoch = 0, ordinal = 0, round = 0;
   while (true) {
     if (options.take && result.records >= *options.take) break;
-    if (options.stop != nullptr && *options.stop) {
-      result.end = RunResult::End::Stopped;
-      break;
-    }
     std::optional<ReferenceRecord> record = run->next();
     if (!record || record->epoch != epoch) {
       result.dropped_records += round;
@@ -97,7 +162,11 @@ RunResult run_reference(const Graph& graph, uint64_t seed, const std::string& ba
     ReferenceRecordView view(*held, type, number - (options.world_size - 1) + options.rank);
     last = Clock::now();
     if (result.records == 0) first = last;
-    if (!sink.deliver(view)) {
+    watch.in_sink = true;
+    const bool more = sink.deliver(view);
+    watch.in_sink = false;
+    ++watch.delivered;
+    if (!more) {
       result.end = RunResult::End::SinkClosed;
       break;
     }
@@ -107,7 +176,10 @@ RunResult run_reference(const Graph& graph, uint64_t seed, const std::string& ba
     result.state.records = ordinal;
     ++result.state.delivered;
   }
-  if (run->failure()) {
+  watch.finish();
+  if (stop && result.end == RunResult::End::Complete) {
+    result.end = watch.stalled ? RunResult::End::Stalled : RunResult::End::Stopped;
+  } else if (run->failure()) {
     result.end = RunResult::End::Failed;
     result.failure = *run->failure();
   }

@@ -184,6 +184,12 @@ uint32_t Session::line_of(const Span& span) const {
   return span.valid() ? sources_.position(span.file, span.begin).line : 0;
 }
 
+std::string Session::text_of(const Span& span) const {
+  if (!span.valid()) return "";
+  const std::string_view text = sources_.text(span);
+  return std::string(text.substr(0, text.find('\n')));
+}
+
 int Session::threads() const { return options_.threads > 0 ? options_.threads : usable_cores(); }
 size_t Session::memory() const { return options_.memory > 0 ? options_.memory : usable_memory() / 2; }
 

@@ -39,6 +39,8 @@ class Session {
   /// Of what the program means with these parameters, the content of its side tables and our version, in hex.
   std::string fingerprint() const;
   uint32_t line_of(const Span& span) const;
+  /// What stands there, at most one line of it.
+  std::string text_of(const Span& span) const;
   int threads() const;
   size_t memory() const;
 

@@ -34,8 +34,8 @@ void RunWatch::delivered(uint64_t members) {
   samples_.fetch_add(members, std::memory_order_relaxed);
 }
 
-void RunWatch::stalled(const std::string& status, double after_seconds) {
-  say(fmt::format("error[R0505]: nothing was delivered for {}\n{}", human_seconds(after_seconds), status));
+void RunWatch::stalled(const std::string& message) {
+  say_above([&] { say(message); });
   stalled_ = true;
 }
 

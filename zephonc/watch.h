@@ -42,7 +42,7 @@ class RunWatch {
   /// Set when the run is asked to end.
   const std::atomic<bool>& stop() const { return stop_; }
   /// Says where it stands; ends the process if the run does not end by itself within a grace period.
-  void stalled(const std::string& status, double after_seconds);
+  void stalled(const std::string& message);
   /// Ends the thread and clears the progress line.
   void finish();
 

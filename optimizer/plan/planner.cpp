@@ -25,7 +25,6 @@ namespace {
 constexpr int64_t kMostRows = 8192;  // of small scalars: the cost of a chunk vanishes, its columns fit the L2 cache
 constexpr double kChunkBytes = 512 << 10;  // of larger values
 constexpr const char* kVerdict = "$verdict";
-constexpr double kBaseBytes = 1 << 20;  // bookkeeping of a run
 
 class Planner {
  public:
@@ -588,19 +587,46 @@ class Planner {
       for (PlanNode& n : plan_.nodes)
         if ((n.kind == PlanNode::Kind::Compute && !n.on_batches) || n.kind == PlanNode::Kind::Source)
           n.chunk_rows = options_.chunk;
-    double least = kBaseBytes;
-    for (const PlanNode& n : plan_.nodes) {
-      double rows = static_cast<double>(std::max<int64_t>(n.chunk_rows, 1));
-      if (n.node.valid() && node(n.node).type.batch) rows = static_cast<double>(node(n.node).type.batch->size);
-      if (n.node.valid() && n.kind == PlanNode::Kind::Serial && node(n.node).attrs.has("buffer_size"))
-        rows *= static_cast<double>(node(n.node).attrs.integer("buffer_size"));
-      // A batch made in place is the chunk of the stage above it, and so is what is delivered.
-      const bool adopted = n.kind == PlanNode::Kind::Batch && at(n.inputs[0]).chunk_rows == static_cast<int64_t>(rows);
-      if (n.kind != PlanNode::Kind::Deliver && !adopted) least += rows * n.est_bytes_per_row;
-    }
-    plan_.least_memory = static_cast<size_t>(least);
+    plan_.least_memory = least_memory();
     plan_.hash = fmt::format("{:016x}", stream_hash(to_text(plan_)));
   }
+
+  /// Bytes of a row of these columns, as far as they are known; of others only where they lie.
+  static double known_bytes(const std::vector<OutputField>& fields) {
+    double bytes = 0;
+    for (const OutputField& f : fields) bytes += static_cast<double>(std::max<int64_t>(f.fixed_bytes, kReferenceBytes));
+    return bytes;
+  }
+
+  /// One chunk in each stage, one batch at each batch, and all that windows hold.
+  size_t least_memory() {
+    double least = 0;
+    for (const PlanNode& n : plan_.nodes) {
+      const bool reads = n.kind == PlanNode::Kind::Source || n.kind == PlanNode::Kind::Compute;
+      double rows = static_cast<double>(std::max<int64_t>(n.chunk_rows, 1));
+      double bytes = known_bytes(n.outputs);
+      for (const ComputeStep& s : n.steps)
+        for (ExprId root : s.group.roots) bytes += static_cast<double>(fixed_bytes(graph().expr(root).type));
+      if (!reads) {
+        if (!n.node.valid() || n.kind == PlanNode::Kind::Deliver) continue;
+        bytes = 0;
+        for (const Field& f : node(n.node).type.fields)
+          if (live_[index(n.node)].contains(f.name))
+            bytes += static_cast<double>(std::max<int64_t>(fixed_bytes(f.type), kReferenceBytes));
+        if (node(n.node).type.batch) rows = static_cast<double>(node(n.node).type.batch->size);
+        if (n.kind == PlanNode::Kind::Serial && node(n.node).attrs.has("buffer_size"))
+          rows *= static_cast<double>(node(n.node).attrs.integer("buffer_size"));
+        // A batch made in place is the chunk of the stage above it.
+        if (n.kind == PlanNode::Kind::Batch && at(n.inputs[0]).chunk_rows == static_cast<int64_t>(rows)) continue;
+      }
+      least += rows * bytes;
+    }
+    // The runtime's buffers come in sizes a quarter apart; each chunk has some bookkeeping.
+    least = least * 1.25 + static_cast<double>(plan_.nodes.size()) * kNodeBytes;
+    return kUncountedBytes + static_cast<size_t>(least);
+  }
+  static constexpr int64_t kReferenceBytes = 64;
+  static constexpr double kNodeBytes = 128 << 10;
 
   const PlanOptions& options_;
   const OpTable& ops_;

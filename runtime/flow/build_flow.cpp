@@ -5,11 +5,16 @@
 // TBB node of concurrency 1 runs it, and puts what its lanes send back into order. Lanes and groups alternate down to
 // Deliver.
 //
-// TBB nodes are fed by dispatch() and not by edges from a limiter: a chunk enters a lane when its bytes fit the budget,
-// lanes nearest to the end first. If nothing is going on any more and still nothing fits, the chunk that Deliver is
-// waiting for enters all the same: so the oldest may always finish, whatever the budget. Tokens are the bytes that the
-// pool has given out plus what chunks under way are expected to take; both are counted where memory is, so a dropped
-// row or a failure cannot lose one.
+// TBB nodes are fed by dispatch() and not by edges from a limiter: a chunk enters a lane when its bytes are expected to
+// fit, lanes nearest to the end first. Tokens are the bytes that the pool has given out plus what chunks under way are
+// expected to take; both are counted where memory is, so a dropped row or a failure cannot lose one.
+//
+// What a chunk really takes is often known only on the way (files, pictures). The pool is the limit: all that is not the
+// oldest shares half of the budget; a packet that would pass it is POSTPONED: it gives back all that it took and begins
+// again later, for a stage is a function of what comes to it. The oldest may use the whole budget. Where that is not
+// free, packets that are done and wait for their turn are RECALLED, youngest first: postponed as well. If the oldest is
+// alone and still does not fit it is cut in half, down to one row; and if that does not fit, the run has failed.
+// Serial operators cannot begin again: they wait until the others are out of the way.
 //
 // Failures are rows like any other until Deliver. A body never throws: what its work throws becomes the end of the run.
 
@@ -24,6 +29,7 @@
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <set>
 #include <thread>
 
 #include "graph/pairs.h"
@@ -39,6 +45,7 @@ namespace {
 constexpr int64_t kLightChunkRows = 16384;
 constexpr double kChunkNs = 2e6;   // chunks of a source are cut to take about this long
 constexpr double kBundleNs = 2e5;  // small chunks travel together until they are worth a task
+constexpr auto kMemoryPoll = std::chrono::milliseconds(1);
 
 size_t resident_bytes() {
   std::ifstream statm("/proc/self/statm");
@@ -56,11 +63,22 @@ struct Lane;
 struct Packet {
   Lane* lane = nullptr;
   uint64_t sequence = 0;  // in its lane
-  std::vector<ChunkPtr> chunks;
-  uint64_t begin = 0, end = 0;  // source: indices to read
+  std::vector<ChunkPtr> inputs;  // lane with a queue: what it begins with, until it is taken in
+  std::vector<ChunkPtr> chunks;  // what has become of it
+  uint64_t begin = 0, end = 0;   // source: indices to read
   bool last = false;
+  bool skipped = false;             // all of it is counted only
+  bool partial = false;             // the rest follows under the same number
+  bool forced = false;              // the oldest: nothing else was under way when it entered
+  std::atomic<bool> oldest{false};  // the whole budget is its own
+  bool alone = false;               // one thread for its rows
   std::shared_ptr<Mark> mark;  // goes before its rows
   size_t reserved = 0;         // bytes
+  struct Count {
+    int64_t rows_in = 0, rows_out = 0, bytes = 0, chunks = 0;
+  };
+  std::vector<Count> counts;  // by stage; told when it is taken in, for it may be done again
+  int64_t rows_read = 0;
   int64_t ready_ns = 0;
 };
 using PacketPtr = std::shared_ptr<Packet>;
@@ -88,24 +106,31 @@ struct Lane final : Outlet {
   int64_t chunk_rows = 1;
   uint64_t next_sequence = 0, next_batch = 0;
   bool exhausted = false, closed = false;
-  int in_flight = 0;  // packets not yet taken in by the group
+  int in_flight = 0;                   // packets not yet taken in by the group
+  std::map<uint64_t, PacketPtr> done;  // wait for their turn, by number
+  std::deque<PacketPtr> postponed;     // by number; before all that has not yet begun
+  uint64_t taken_in = 0;               // number of the next packet that the group takes in
+  bool partial_under_way = false;      // the rest of that packet must wait
   double bytes_per_row = 0, ns_per_row = 0;
 
   std::function<void(ChunkPtr)> enqueue;
   std::function<void()> enqueue_end;
   void push(ChunkPtr chunk) override { enqueue(std::move(chunk)); }
   void end() override { enqueue_end(); }
-  bool has_work() const { return !closed && !exhausted && (reader != nullptr || !queue.empty() || queue_ended); }
+  bool has_work() const {
+    return !closed &&
+           (!postponed.empty() || (!exhausted && (reader != nullptr || !queue.empty() || queue_ended)));
+  }
+  void postpone(PacketPtr packet) {
+    auto at = std::find_if(postponed.begin(), postponed.end(),
+                           [&](const PacketPtr& other) { return other->sequence >= packet->sequence; });
+    postponed.insert(at, std::move(packet));
+  }
 };
 
 struct Group {
   std::unique_ptr<PacketNode> node;
-  // By lane; touched only by the group's own body.
-  struct Port {
-    std::map<uint64_t, PacketPtr> waiting;
-    uint64_t next = 0;
-  };
-  std::map<Lane*, Port> ports;
+  size_t index = 0;  // the nearest to Deliver is 0
 };
 
 // Serial operator to serial operator of the same group: a call.
@@ -123,13 +148,19 @@ struct DirectOutlet final : Outlet {
 }  // namespace
 
 class Runner::Engine final : public SerialEvents {
+  /// From now on options_.memory is what the pool may give.
+  static size_t budget(RunOptions& options) {
+    options.memory -= std::min(options.memory, kUncountedBytes);
+    return options.memory;
+  }
+
  public:
   Engine(const Plan& plan, RunOptions options, std::function<KernelCompiler*()> compiler, Sink& sink)
       : plan_(plan),
         options_(std::move(options)),
         compiler_(std::move(compiler)),
         sink_(sink),
-        pool_(options_.memory) {}
+        pool_(budget(options_)) {}
 
   RunResult run();
   std::string status() const;
@@ -164,6 +195,19 @@ class Runner::Engine final : public SerialEvents {
   void restart_locked(SerialOp* below, const EpochContext& context);
   void dispatch_locked();
   bool dispatch_one_locked(Lane& lane, bool forced);
+  void launch_locked(const PacketPtr& packet);
+  // Memory; see above.
+  class LaneClaim;
+  class GroupClaim;
+  size_t young_limit() const { return options_.memory / 2; }
+  bool is_oldest_locked(const Packet& packet) const;
+  bool others_move_locked(int asking) const;
+  bool recall_one_locked();
+  void obtain_for_lane(Packet& packet, bool in_parallel, size_t bytes);
+  void obtain_for_group(const Group& group, size_t bytes);
+  bool split_locked(Packet& packet);
+  void fail_memory(const MemoryExceeded& what, const SerialOp* op);
+  void run_packet(Packet& packet);
   bool blocked_locked(const Lane& lane) const;
   Lane* wanted_locked() const;
   bool is_wanted_locked(SerialOp* at) const;
@@ -177,6 +221,7 @@ class Runner::Engine final : public SerialEvents {
   State state() const;
   bool restore_locked(const State& from);
   void watch();
+  StallReport stall_report() const;
 
   const Plan& plan_;
   RunOptions options_;
@@ -200,14 +245,18 @@ class Runner::Engine final : public SerialEvents {
 
   // Recursive: operators that say at (re)start that they want nothing end the queues below them from inside.
   mutable std::recursive_mutex mutex_;
-  int active_ = 0;
+  int active_ = 0;     // tasks that TBB has or has been given
+  int executing_ = 0;  // of them, those that a thread is in
+  int waiting_ = 0;    // of those, packets that wait for memory
+  std::multiset<size_t> waiting_groups_;
+  bool linear_ = true;  // all operators have one input
   size_t reserved_ = 0;
   std::vector<SerialOp*> repeats_;  // want a new pass; in different arms, several may
   std::map<SerialOp*, uint64_t> passes_;
   uint64_t epoch_ = 0;
   bool epoch_done_ = false;
   std::atomic<bool> stopping_{false};
-  std::atomic<uint64_t> progress_{0};
+  std::atomic<uint64_t> delivered_{0};
   std::atomic<bool> in_sink_{false}, built_{false};
   RunResult result_;
   std::map<std::pair<int32_t, std::string>, uint64_t> errors_;
@@ -342,7 +391,7 @@ class Runner::Engine::DeliverOp final : public SerialOp {
     engine_.in_sink_ = true;
     bool more = engine_.sink_.deliver(record_);
     engine_.in_sink_ = false;
-    ++engine_.progress_;
+    ++engine_.delivered_;
     if (!more) {
       engine_.end_run(RunResult::End::SinkClosed);
       return;
@@ -380,8 +429,8 @@ class Runner::Engine::DeliverOp final : public SerialOp {
     all.rank = row.rank + 1;
     all.shape[0] = members;
     std::copy(row.shape, row.shape + row.rank, all.shape + 1);
-    if (column.fixed()) {
-      all.data = column.data;
+    if (column.fixed() || members == 1) {
+      all.data = row.data;
       return all;
     }
     size_t bytes = row.byte_size();
@@ -443,6 +492,7 @@ void Runner::Engine::connect(const std::vector<Input>& inputs, SerialOp* target)
       below_[inputs[port].op] = {target, static_cast<int>(port)};
     }
   }
+  linear_ = linear_ && inputs.size() == 1;
   inputs_[target] = inputs;
 }
 
@@ -488,7 +538,6 @@ Runner::Engine::Input Runner::Engine::build_above(PlanNodeId id, Group* group, s
   auto owned = std::make_unique<Lane>();
   Lane* lane = owned.get();
   lane->group = group;
-  group->ports[lane];
   if (top->kind == PlanNode::Kind::Source && !regroups) {
     lane->first = top;
     lane->reader = std::make_unique<SourceReader>(plan_, *top, *sources_, pool_);
@@ -507,6 +556,7 @@ Runner::Engine::Input Runner::Engine::build_above(PlanNodeId id, Group* group, s
     };
     groups_.push_back(std::make_unique<Group>());
     Group* above = groups_.back().get();
+    above->index = groups_.size() - 1;
     if (regroups) {
       serial_.push_back(make_regroup(*chain[0], chain[0]->chunk_rows, pool_));
       lane->feeder = serial_.back().get();
@@ -620,7 +670,10 @@ void Runner::Engine::begin_pass(SerialOp* below, const EpochContext& context) {
       lane->queue_ended = lane->exhausted = lane->closed = false;
       lane->next_index = lane->next_sequence = lane->next_batch = 0;
       lane->in_flight = 0;
-      lane->group->ports[lane] = {};
+      lane->taken_in = 0;
+      lane->done.clear();
+      lane->postponed.clear();
+      lane->partial_under_way = false;
       for (const auto& stage : lane->stages) stage->begin_epoch(context.epoch);
       if (lane->reader) lane->reader->begin(context);
       op = lane->feeder;
@@ -685,10 +738,21 @@ Lane* Runner::Engine::wanted_locked() const {
 
 bool Runner::Engine::dispatch_one_locked(Lane& lane, bool forced) {
   if (!lane.has_work()) return false;
+  auto fits = [&](size_t bytes) { return forced || pool_.in_use() + reserved_ + bytes <= young_limit(); };
+  if (!lane.postponed.empty()) {
+    const PacketPtr packet = lane.postponed.front();
+    if (lane.partial_under_way || (!fits(packet->reserved) && !is_oldest_locked(*packet))) return false;
+    lane.postponed.pop_front();
+    lane.partial_under_way = packet->partial;
+    packet->forced = forced;
+    launch_locked(packet);
+    return true;
+  }
   const int most = options_.threads == 1 ? 1 : options_.threads + 2;
   if (!forced && (lane.in_flight >= most || blocked_locked(lane))) return false;
   auto packet = std::make_shared<Packet>();
   packet->lane = &lane;
+  packet->forced = forced;
   int64_t rows = 0;
   if (lane.reader) {
     uint64_t size = lane.reader->size();
@@ -700,7 +764,13 @@ bool Runner::Engine::dispatch_one_locked(Lane& lane, bool forced) {
     rows = lane.queue.front()->rows;
   }
   auto bytes = static_cast<size_t>(static_cast<double>(rows) * lane.bytes_per_row);
-  if (!forced && pool_.in_use() + reserved_ + bytes > options_.memory) return false;
+  if (!fits(bytes)) return false;
+  auto skipped_chunk = [](int64_t of_rows) {
+    auto skipped = std::make_shared<Chunk>();
+    skipped->rows = of_rows;
+    skipped->skipped = true;
+    return skipped;
+  };
   if (lane.reader) {
     lane.next_index = packet->end;
     if (&lane == marked_source_ && options_.save_state && packet->begin > 0 &&
@@ -710,51 +780,231 @@ bool Runner::Engine::dispatch_one_locked(Lane& lane, bool forced) {
       packet->mark->position = packet->begin;
     }
     if (lane.skips && rows > 0 && !batch_wanted(lane.next_batch++)) {
-      auto skipped = std::make_shared<Chunk>();
-      skipped->rows = rows;
-      skipped->skipped = true;
-      packet->chunks.push_back(std::move(skipped));
+      packet->inputs.push_back(skipped_chunk(rows));
+      packet->skipped = true;
       bytes = 0;
     }
   } else {
     double ns = 0;
-    while (!lane.queue.empty() && (packet->chunks.empty() || ns < kBundleNs)) {
+    while (!lane.queue.empty() && (packet->inputs.empty() || ns < kBundleNs)) {
       ChunkPtr chunk = std::move(lane.queue.front());
       lane.queue.pop_front();
       if (chunk->mark) {
-        packet->chunks.push_back(std::move(chunk));
+        packet->inputs.push_back(std::move(chunk));
         continue;
       }
-      if (lane.skips && chunk->issues.empty() && !batch_wanted(lane.next_batch)) {
-        auto skipped = std::make_shared<Chunk>();
-        skipped->rows = chunk->rows;
-        skipped->skipped = true;
-        chunk = std::move(skipped);
-      }
+      if (lane.skips && chunk->issues.empty() && !batch_wanted(lane.next_batch)) chunk = skipped_chunk(chunk->rows);
       ++lane.next_batch;
       // Without an estimate, one by one.
       ns += chunk->skipped ? 0 : lane.ns_per_row > 0 ? lane.ns_per_row * static_cast<double>(chunk->rows) : kBundleNs;
-      packet->chunks.push_back(std::move(chunk));
+      packet->inputs.push_back(std::move(chunk));
     }
     packet->last = lane.queue.empty() && lane.queue_ended;
   }
   lane.exhausted = packet->last;
   packet->sequence = lane.next_sequence++;
   packet->reserved = bytes;
-  packet->ready_ns = monotonic_ns();
-  reserved_ += bytes;
   ++lane.in_flight;
-  ++active_;
-  lane.node->try_put(packet);
+  launch_locked(packet);
   return true;
 }
+
+void Runner::Engine::launch_locked(const PacketPtr& packet) {
+  packet->oldest = packet->forced;
+  packet->ready_ns = monotonic_ns();
+  reserved_ += packet->reserved;
+  ++active_;
+  packet->lane->node->try_put(packet);
+}
+
+// ---- memory ------------------------------------------------------------------------------------------------------
+
+class Runner::Engine::LaneClaim final : public MemoryClaim {
+ public:
+  LaneClaim(Engine& engine, Packet& packet) : engine_(engine), packet_(packet) {}
+  size_t limit() const override { return packet_.oldest ? engine_.options_.memory : engine_.young_limit(); }
+  void obtain(BufferPool&, size_t bytes) override { engine_.obtain_for_lane(packet_, in_parallel, bytes); }
+  bool may_share() const override { return !packet_.alone; }
+
+ private:
+  Engine& engine_;
+  Packet& packet_;
+};
+
+class Runner::Engine::GroupClaim final : public MemoryClaim {
+ public:
+  GroupClaim(Engine& engine, const Group& group) : engine_(engine), group_(group) {}
+  size_t limit() const override { return engine_.options_.memory; }
+  void obtain(BufferPool&, size_t bytes) override { engine_.obtain_for_group(group_, bytes); }
+
+ private:
+  Engine& engine_;
+  const Group& group_;
+};
+
+// Deliver waits for this packet. With several inputs the operators know what they want, and they are asked only while
+// nothing is under way: then the oldest is the one that was forced.
+bool Runner::Engine::is_oldest_locked(const Packet& packet) const {
+  if (packet.forced) return true;
+  for (SerialOp* op = deliver_; op && linear_;) {
+    const Input& input = inputs_.at(op)[0];
+    if (const Lane* lane = input.lane) {
+      if (lane->in_flight > 0 || !lane->queue.empty())
+        return lane == packet.lane && packet.sequence == lane->taken_in && lane->in_flight > 0;
+      op = lane->feeder;
+    } else {
+      op = input.op;
+    }
+  }
+  return false;
+}
+
+// Some thread is at work that does not wait for memory and is not one of `asking`, or is free to begin what waits.
+bool Runner::Engine::others_move_locked(int asking) const {
+  const int stopped = waiting_ + static_cast<int>(waiting_groups_.size()) + asking;
+  return executing_ > stopped || (active_ > executing_ && executing_ < options_.threads);
+}
+
+// Postpones what is done and waits for its turn: of the lane farthest from the end, the youngest.
+bool Runner::Engine::recall_one_locked() {
+  for (const auto& lane : lanes_) {
+    for (auto it = lane->done.rbegin(); it != lane->done.rend(); ++it) {
+      const PacketPtr packet = it->second;
+      if (packet->skipped) continue;
+      lane->done.erase(std::next(it).base());
+      if (packet->partial) lane->partial_under_way = false;
+      packet->chunks.clear();
+      lane->postpone(packet);
+      return true;
+    }
+  }
+  return false;
+}
+
+void Runner::Engine::obtain_for_lane(Packet& packet, bool in_parallel, size_t bytes) {
+  for (bool last_try = false;;) {
+    {
+      std::lock_guard lock(mutex_);
+      if (stopping_ || packet.lane->closed) throw MemoryPostponed();
+      packet.oldest = is_oldest_locked(packet);
+      if (!packet.oldest) throw MemoryPostponed();
+      if (pool_.try_charge(bytes, options_.memory)) return;
+      if (recall_one_locked()) continue;
+      if (last_try) throw MemoryExceeded(bytes, pool_.in_use());
+      if (in_parallel) {
+        // One thread would have to wait for what another holds: row by row instead.
+        packet.alone = true;
+        throw MemoryPostponed();
+      }
+      const bool others = others_move_locked(1);
+      if (!others && !waiting_groups_.empty()) throw MemoryPostponed();
+      last_try = !others;
+      if (last_try) continue;
+      ++waiting_;
+    }
+    std::this_thread::sleep_for(kMemoryPoll);
+    std::lock_guard lock(mutex_);
+    --waiting_;
+  }
+}
+
+void Runner::Engine::obtain_for_group(const Group& group, size_t bytes) {
+  struct Waiting {
+    Waiting(Engine& e, size_t i) : engine(e), index(i) {
+      std::lock_guard lock(engine.mutex_);
+      engine.waiting_groups_.insert(index);
+    }
+    ~Waiting() {
+      std::lock_guard lock(engine.mutex_);
+      engine.waiting_groups_.erase(engine.waiting_groups_.find(index));
+    }
+    Engine& engine;
+    size_t index;
+  } waiting(*this, group.index);
+  for (bool last_try = false;;) {
+    {
+      std::lock_guard lock(mutex_);
+      if (stopping_) throw MemoryPostponed();
+      if (pool_.try_charge(bytes, options_.memory)) return;
+      if (recall_one_locked()) continue;
+      if (last_try) throw MemoryExceeded(bytes, pool_.in_use());
+      // Packets give way to groups, and groups to those nearer to the end.
+      last_try = !others_move_locked(0) && waiting_ == 0 && *waiting_groups_.begin() >= group.index;
+      if (last_try) continue;
+    }
+    std::this_thread::sleep_for(kMemoryPoll);
+  }
+}
+
+// Postpones the packet in two parts; false where it is a single row, or a batch.
+bool Runner::Engine::split_locked(Packet& packet) {
+  Lane& lane = *packet.lane;
+  auto part = [&](bool first) {
+    auto out = std::make_shared<Packet>();
+    out->lane = &lane;
+    out->sequence = packet.sequence;
+    out->begin = packet.begin;
+    out->end = packet.end;
+    out->alone = true;
+    out->reserved = packet.reserved / 2;
+    out->partial = first || packet.partial;
+    out->last = !first && packet.last;
+    if (first) out->mark = packet.mark;
+    return out;
+  };
+  PacketPtr head = part(true), tail = part(false);
+  if (lane.reader) {
+    if (packet.end - packet.begin < 2) return false;
+    head->end = tail->begin = packet.begin + (packet.end - packet.begin) / 2;
+  } else if (packet.inputs.size() > 1) {
+    const auto middle = packet.inputs.begin() + static_cast<int64_t>(packet.inputs.size() / 2);
+    head->inputs.assign(packet.inputs.begin(), middle);
+    tail->inputs.assign(middle, packet.inputs.end());
+  } else {
+    if (lane.first->on_batches || packet.inputs.empty() || packet.inputs[0]->rows < 2) return false;
+    const ChunkPtr& whole = packet.inputs[0];
+    const int64_t middle = whole->rows / 2;
+    head->inputs = {slice(whole, 0, middle)};
+    tail->inputs = {slice(whole, middle, whole->rows - middle)};
+  }
+  lane.postpone(std::move(tail));
+  lane.postpone(std::move(head));
+  return true;
+}
+
+void Runner::Engine::fail_memory(const MemoryExceeded& what, const SerialOp* op) {
+  auto size = [](size_t bytes) {
+    return bytes < size_t{10} << 20 ? fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20))
+                                    : fmt::format("{} MiB", (bytes + (1 << 20) - 1) >> 20);
+  };
+  RunFailure failure;
+  std::string who = op ? op->plan_node().label : "a sample";
+  if (op && !op->plan_node().origins.empty()) failure.failure.where = op->plan_node().origins[0];
+  if (const auto* row = dynamic_cast<const RowExceedsMemory*>(&what)) {
+    failure.id = row->id;
+    failure.failure.where = row->where;
+    who = "`" + row->op + "`";
+  }
+  // A quarter more, for what comes after it.
+  const size_t enough = (what.in_use + what.bytes) / 4 * 5;
+  failure.failure.code = "R0504";
+  const std::string held =
+      what.in_use < what.bytes / 64 ? "" : fmt::format(" beside the {} that must be held meanwhile", size(what.in_use));
+  failure.failure.message = fmt::format("{} needs {}{}, more than a memory budget of {} has room for; --memory {}M would do",
+                                        who, size(what.bytes), held, size(options_.memory + kUncountedBytes),
+                                        ((enough + kUncountedBytes) >> 20) + 1);
+  fail(std::move(failure));
+}
+
+// ---- running, again ----------------------------------------------------------------------------------------------
 
 void Runner::Engine::dispatch_locked() {
   if (options_.stop && *options_.stop) {
     if (!stopping_) result_.end = RunResult::End::Stopped;
     stopping_ = true;
   }
-  while (!stopping_) {
+  // Who waits for memory gets it first.
+  while (!stopping_ && waiting_groups_.empty()) {
     bool any = false;
     if (repeats_.empty() && !epoch_done_) {
       // What is nearest to the end goes first: it frees memory.
@@ -801,81 +1051,137 @@ void Runner::Engine::restart_locked(SerialOp* below, const EpochContext& context
     if (op->done()) close_above_locked(op);
 }
 
+// What it makes of its inputs is left in `packet.chunks`.
+void Runner::Engine::run_packet(Packet& packet) {
+  struct Running {
+    explicit Running(NodeCounters& c) : counters(c) { ++counters.running; }
+    ~Running() { --counters.running; }
+    NodeCounters& counters;
+  };
+  Lane& lane = *packet.lane;
+  int64_t begin = monotonic_ns();
+  NodeCounters& first = lane.reader ? *lane.reader_counters : *lane.stage_counters[0];
+  NodeCounters::add(first.wait_ns, begin - packet.ready_ns);
+  packet.chunks = packet.inputs;
+  std::vector<Packet::Count>& counts = packet.counts;
+  counts.assign(lane.stages.size(), {});
+  int64_t rows = 0;
+  size_t bytes = 0;
+  if (lane.reader && packet.chunks.empty()) {
+    Running running(*lane.reader_counters);
+    CpuScope cpu(*lane.reader_counters);
+    packet.chunks.push_back(lane.reader->read(packet.begin, packet.end));
+    packet.rows_read = packet.chunks[0]->rows;
+    trace(*lane.reader_counters, begin, packet.rows_read);
+  }
+  for (ChunkPtr& chunk : packet.chunks) {
+    rows += chunk->rows;
+    for (size_t s = 0; s < lane.stages.size() && !chunk->skipped && !chunk->mark; ++s) {
+      Running running(*lane.stage_counters[s]);
+      counts[s].rows_in += chunk->rows;
+      int64_t stage_begin = options_.on_span ? monotonic_ns() : 0;
+      chunk = lane.stages[s]->run(chunk, *lane.stage_counters[s]);
+      trace(*lane.stage_counters[s], stage_begin, chunk->rows);
+      counts[s].rows_out += chunk->rows;
+      counts[s].bytes += static_cast<int64_t>(chunk->bytes);
+      ++counts[s].chunks;
+    }
+    bytes += chunk->bytes;
+  }
+  if (packet.mark) {
+    auto mark = std::make_shared<Chunk>();
+    mark->mark = packet.mark;
+    packet.chunks.insert(packet.chunks.begin(), std::move(mark));
+  }
+  if (rows > 0) {
+    std::lock_guard lock(mutex_);
+    lane.bytes_per_row = std::max(0.9 * lane.bytes_per_row, static_cast<double>(bytes) / static_cast<double>(rows));
+    lane.ns_per_row =
+        0.75 * lane.ns_per_row + 0.25 * static_cast<double>(monotonic_ns() - begin) / static_cast<double>(rows);
+  }
+}
+
 void Runner::Engine::lane_body(const PacketPtr& packet) {
   Lane& lane = *packet->lane;
+  {
+    std::lock_guard lock(mutex_);
+    ++executing_;
+  }
+  bool postponed = false, halved = false;
   if (!stopping_) {
     try {
-      int64_t begin = monotonic_ns();
-      NodeCounters& first = lane.reader ? *lane.reader_counters : *lane.stage_counters[0];
-      NodeCounters::add(first.wait_ns, begin - packet->ready_ns);
-      int64_t rows = 0;
-      if (lane.reader && packet->chunks.empty()) {
-        CpuScope cpu(*lane.reader_counters);
-        ++lane.reader_counters->running;
-        packet->chunks.push_back(lane.reader->read(packet->begin, packet->end));
-        trace(*lane.reader_counters, begin, packet->chunks[0]->rows);
-        NodeCounters::add(lane.reader_counters->rows_out, packet->chunks[0]->rows);
-        --lane.reader_counters->running;
-      }
-      size_t bytes = 0;
-      for (ChunkPtr& chunk : packet->chunks) {
-        rows += chunk->rows;
-        for (size_t s = 0; s < lane.stages.size() && !chunk->skipped && !chunk->mark; ++s) {
-          NodeCounters& counters = *lane.stage_counters[s];
-          ++counters.running;
-          NodeCounters::add(counters.rows_in, chunk->rows);
-          int64_t stage_begin = options_.on_span ? monotonic_ns() : 0;
-          chunk = lane.stages[s]->run(chunk, counters);
-          trace(counters, stage_begin, chunk->rows);
-          NodeCounters::add(counters.rows_out, chunk->rows);
-          NodeCounters::add(counters.bytes_out, static_cast<int64_t>(chunk->bytes));
-          NodeCounters::add(counters.chunks, 1);
-          --counters.running;
-        }
-        bytes += chunk->bytes;
-      }
-      if (packet->mark) {
-        auto mark = std::make_shared<Chunk>();
-        mark->mark = packet->mark;
-        packet->chunks.insert(packet->chunks.begin(), std::move(mark));
-      }
-      if (rows > 0) {
-        std::lock_guard lock(mutex_);
-        lane.bytes_per_row = std::max(0.9 * lane.bytes_per_row, static_cast<double>(bytes) / static_cast<double>(rows));
-        lane.ns_per_row =
-            0.75 * lane.ns_per_row + 0.25 * static_cast<double>(monotonic_ns() - begin) / static_cast<double>(rows);
-      }
+      LaneClaim claim(*this, *packet);
+      ClaimScope scope(&claim);
+      run_packet(*packet);
+    } catch (const MemoryPostponed&) {
+      postponed = true;
+    } catch (const MemoryExceeded& e) {
+      packet->chunks.clear();
+      std::lock_guard lock(mutex_);
+      halved = split_locked(*packet);
+      if (!halved) fail_memory(e, nullptr);
     } catch (const std::exception& e) {
       fail_machine(e.what());
     }
   }
+  if (postponed || halved) packet->chunks.clear();
+  bool done = false;
   {
     std::lock_guard lock(mutex_);
     reserved_ -= packet->reserved;
-    ++active_;
+    if (packet->partial && (postponed || halved)) lane.partial_under_way = false;
+    if (lane.closed || stopping_) {
+      packet->chunks.clear();
+    } else if (postponed) {
+      // It takes more than was expected; how much, is not known.
+      packet->reserved = std::max(2 * packet->reserved, young_limit() / 4);
+      lane.postpone(packet);
+    } else if (!halved) {
+      lane.done[packet->sequence] = packet;
+      done = true;
+      ++active_;
+    }
   }
-  lane.group->node->try_put(packet);
+  if (done) lane.group->node->try_put(packet);
   finish_task();
 }
 
 void Runner::Engine::group_body(Group& group, const PacketPtr& arrived) {
-  Group::Port& port = group.ports.at(arrived->lane);
-  port.waiting[arrived->sequence] = arrived;
-  while (!port.waiting.empty() && port.waiting.begin()->first == port.next) {
-    PacketPtr packet = std::move(port.waiting.begin()->second);
-    port.waiting.erase(port.waiting.begin());
-    ++port.next;
-    Lane& lane = *packet->lane;
-    bool closed = false;
+  Lane& lane = *arrived->lane;
+  {
+    std::lock_guard lock(mutex_);
+    ++executing_;
+  }
+  for (;;) {
+    PacketPtr packet;
     {
       std::lock_guard lock(mutex_);
-      --lane.in_flight;
-      closed = lane.closed;
+      if (lane.closed || stopping_) lane.done.clear();
+      if (lane.done.empty() || lane.done.begin()->first != lane.taken_in) break;
+      packet = std::move(lane.done.begin()->second);
+      lane.done.erase(lane.done.begin());
+      packet->inputs.clear();
+      if (packet->partial) {
+        lane.partial_under_way = false;
+      } else {
+        ++lane.taken_in;
+        --lane.in_flight;
+      }
     }
-    if (closed || stopping_) continue;
+    if (lane.reader) NodeCounters::add(lane.reader_counters->rows_out, packet->rows_read);
+    for (size_t s = 0; s < packet->counts.size(); ++s) {
+      NodeCounters& counters = *lane.stage_counters[s];
+      const Packet::Count& count = packet->counts[s];
+      NodeCounters::add(counters.rows_in, count.rows_in);
+      NodeCounters::add(counters.rows_out, count.rows_out);
+      NodeCounters::add(counters.bytes_out, count.bytes);
+      NodeCounters::add(counters.chunks, count.chunks);
+    }
     SerialOp* op = lane.target;
+    SerialOp* measured = &group == groups_[0].get() ? deliver_ : op;
     try {
-      SerialOp* measured = &group == groups_[0].get() ? deliver_ : op;
+      GroupClaim claim(*this, group);
+      ClaimScope scope(&claim);
       CpuScope cpu(measured->counters);
       ++measured->counters.running;
       int64_t begin = options_.on_span ? monotonic_ns() : 0, rows = 0;
@@ -887,6 +1193,9 @@ void Runner::Engine::group_body(Group& group, const PacketPtr& arrived) {
       if (packet->last && !op->done() && !stopping_) op->end(lane.target_port);
       --measured->counters.running;
       trace(measured->counters, begin, rows);
+    } catch (const MemoryPostponed&) {  // the run is ending
+    } catch (const MemoryExceeded& e) {
+      fail_memory(e, measured);
     } catch (const std::exception& e) {
       fail_machine(e.what());
     }
@@ -902,9 +1211,9 @@ void Runner::Engine::group_body(Group& group, const PacketPtr& arrived) {
 }
 
 void Runner::Engine::finish_task() {
-  progress_.fetch_add(1, std::memory_order_relaxed);
   std::lock_guard lock(mutex_);
   --active_;
+  --executing_;
   dispatch_locked();
 }
 
@@ -915,6 +1224,8 @@ void Runner::Engine::close_above_locked(SerialOp* op) {
       if (input.lane->closed) continue;
       input.lane->closed = true;
       input.lane->queue.clear();
+      input.lane->done.clear();
+      input.lane->postponed.clear();
       above = input.lane->feeder;
     }
     if (above) close_above_locked(above);
@@ -990,6 +1301,30 @@ std::string Runner::Engine::status() const {
   text += fmt::format("{} bytes in flight of {}{}\n", pool_.in_use(), options_.memory,
                       in_sink_ ? "; waiting for the consumer" : "");
   return text;
+}
+
+StallReport Runner::Engine::stall_report() const {
+  StallReport out;
+  out.status = status();
+  for (size_t i = 0; i < plan_.nodes.size() && built_; ++i) {
+    const PlanNode& node = plan_.nodes[i];
+    auto serial = serial_of_.find(&node);
+    const NodeCounters& counters = serial != serial_of_.end() ? serial->second->counters : *node_counters_[i];
+    if (node.kind == PlanNode::Kind::Source) out.samples_read += counters.rows_out;
+    const int64_t dropped = counters.rows_in - counters.rows_out;
+    if (dropped <= 0) continue;
+    std::vector<int32_t> by;  // steps
+    for (const ComputeStep& step : node.steps)
+      if (step.kind == ComputeStep::Kind::Filter) by.push_back(step.step);
+    if (node.kind == PlanNode::Kind::Serial && plan_.graph.node(node.node).op->cls == OpClass::Policy)
+      by.push_back(plan_.graph.node(node.node).step);
+    for (int32_t step : by) {
+      auto at = std::find(node.steps_written.begin(), node.steps_written.end(), step);
+      const auto place = static_cast<size_t>(at - node.steps_written.begin());
+      if (place < node.origins.size()) out.dropped.push_back({node.origins[place], dropped});
+    }
+  }
+  return out;
 }
 
 void Runner::Engine::trace(const NodeCounters& counters, int64_t begin_ns, int64_t rows) const {
@@ -1093,19 +1428,18 @@ RunResult Runner::Engine::run() {
   return std::move(result_);
 }
 
-// A thread of its own: no progress for too long is reported, and ends the run. A consumer that does not take is no
-// stall.
+// A thread of its own: no record for too long is reported, and ends the run. A consumer that does not take is no stall.
 void Runner::Engine::watch() {
-  uint64_t seen = progress_;
+  uint64_t seen = delivered_;
   auto since = std::chrono::steady_clock::now();
   std::unique_lock lock(watch_mutex_);
   while (!watch_signal_.wait_for(lock, std::chrono::milliseconds(50), [this] { return finished_; })) {
-    if (progress_ != seen || in_sink_) {
-      seen = progress_;
+    if (delivered_ != seen || in_sink_) {
+      seen = delivered_;
       since = std::chrono::steady_clock::now();
     } else if (seconds_since(since) > options_.stall_timeout) {
       end_run(RunResult::End::Stalled);
-      if (options_.on_stall) options_.on_stall(status());
+      if (options_.on_stall) options_.on_stall(stall_report());
       return;
     }
   }

@@ -63,6 +63,41 @@ void store(const Value& value, void* to, Arena& arena) {
   }
 }
 
+/// What the kernel of one row takes.
+class RowMemory {
+ public:
+  RowMemory(BufferPool& pool, Arena& arena) : pool_(pool), arena_(arena) {}
+  ~RowMemory() {
+    if (reserved_ > 0) pool_.unreserve(reserved_);
+  }
+  RowMemory(const RowMemory&) = delete;
+  RowMemory& operator=(const RowMemory&) = delete;
+
+  static void* allocate(void* self, size_t bytes) {
+    auto& memory = *static_cast<RowMemory*>(self);
+    memory.allocated_ += bytes;
+    return memory.arena_.allocate(bytes);
+  }
+  static void reserve(void* self, size_t bytes) { static_cast<RowMemory*>(self)->add(bytes); }
+  void reserve_for_reference(std::span<const TensorRef> inputs) {
+    size_t bytes = 3 * allocated_;  // value, marks of failed elements, and what they are made of
+    for (const TensorRef& input : inputs)
+      for (int64_t i = 0; is_string(input.elem) && i < input.size(); ++i)
+        bytes += 2 * static_cast<const StringRef*>(input.data)[i].size;
+    if (bytes > kSmallCopies) add(bytes);
+  }
+
+ private:
+  static constexpr size_t kSmallCopies = size_t{64} << 10;
+  void add(size_t bytes) {
+    pool_.reserve(bytes);
+    reserved_ += bytes;
+  }
+  BufferPool& pool_;
+  Arena& arena_;
+  size_t allocated_ = 0, reserved_ = 0;
+};
+
 bool has_shape(const Value& value, const TensorRef& ref) {
   return value.elem() == ref.elem && value.rank() == ref.rank &&
          std::equal(value.shape().begin(), value.shape().end(), ref.shape);
@@ -173,6 +208,7 @@ class Stage::LocalLease {
     local_->bad.assign(stage.slots_.size(), 0);
   }
   ~LocalLease() {
+    local_->scratch.release();
     {
       std::lock_guard lock(work_.mutex);
       if (!local_->arena->empty()) work_.keep.push_back(local_->arena);
@@ -361,20 +397,26 @@ ChunkPtr Stage::run(const ChunkPtr& in, NodeCounters& counters) const {
       bool filters = false;
       for (size_t i = segment.begin; i < segment.end; ++i) filters |= steps_[i].filter;
       if (filters) work.alive.assign(static_cast<size_t>(work.rows), 1);
-      if (context_.threads > 1 && work.rows > 1 && ns_per_row * static_cast<double>(work.rows) > kHeavyChunkNs) {
+      MemoryClaim* claim = ClaimScope::current();
+      if (context_.threads > 1 && work.rows > 1 && (!claim || claim->may_share()) &&
+          ns_per_row * static_cast<double>(work.rows) > kHeavyChunkNs) {
         parallel = true;
         cpu.pause();
+        // In turn for memory, one thread at a time: two that each hold a part would wait for each other.
+        if (claim) claim->in_parallel = true;
         auto grain = static_cast<size_t>(std::max(1.0, kGrainNs / ns_per_row));
         // Isolated: a thread that waits here must not pick up another chunk, which would hold the memory of both.
         tbb::this_task_arena::isolate([&] {
           tbb::parallel_for(
               tbb::blocked_range<int64_t>(0, work.rows, grain),
               [&](const tbb::blocked_range<int64_t>& range) {
+                ClaimScope scope(claim);
                 CpuScope piece(counters);
                 run_rows(segment, work, range.begin(), range.end());
               },
               tbb::simple_partitioner());
         });
+        if (claim) claim->in_parallel = false;
         cpu.resume();
       } else {
         run_rows(segment, work, 0, work.rows);
@@ -518,7 +560,13 @@ void Stage::run_rows(const Segment& segment, Work& work, int64_t begin, int64_t 
     for (size_t i = segment.begin; i < segment.end; ++i) {
       const Step& step = steps_[i];
       if (!step.filter) {
-        evaluate_row(step, work, local, row);
+        try {
+          evaluate_row(step, work, local, row);
+        } catch (const MemoryExceeded& e) {
+          throw RowExceedsMemory(e, work.in->id(work.origin_of(row)),
+                                 step.expr->origin.empty() ? Span{} : step.expr->origin[0],
+                                 std::string(step.expr->op->name));
+        }
         continue;
       }
       const Slot& slot = slots_[static_cast<size_t>(step.predicate)];
@@ -608,6 +656,7 @@ void Stage::evaluate_row(const Step& step, Work& work, Local& local, int64_t row
   local.bad[static_cast<size_t>(root)] = 0;
   TensorRef out = slot.shape;
   bool ok = !bad;
+  RowMemory memory(*context_.pool, arena);
   if (ok && step.native) {
     NativeCall call;
     call.expr = step.expr;
@@ -618,8 +667,9 @@ void Stage::evaluate_row(const Step& step, Work& work, Local& local, int64_t row
       call.identity = work.in->ids.hash(work.origin_of(row), node_.outer_words);
       call.draw_key = step.draw_key;
     }
-    call.allocate = Arena::allocate_from;
-    call.context = &arena;
+    call.allocate = RowMemory::allocate;
+    call.reserve = RowMemory::reserve;
+    call.context = &memory;
     const void* place = out.data;
     ok = step.native(call);
     if (ok && slot.is_static && out.data != place) {
@@ -644,6 +694,8 @@ void Stage::evaluate_row(const Step& step, Work& work, Local& local, int64_t row
     ok = false;
   }
   if (!ok) {
+    // The reference evaluator works on copies of what is read and made.
+    if (!bad) memory.reserve_for_reference(local.inputs);
     for (int each : step.roots)
       fall_back(slots_[static_cast<size_t>(each)].expr, each, work, local, row,
                 slots_[static_cast<size_t>(each)].row_local);
@@ -775,6 +827,8 @@ ChunkPtr Stage::finish(Work& work) const {
     indirect |= column.indirect();
     if (column.fixed()) {
       bytes += column.row_bytes * static_cast<size_t>(work.rows);
+      for (int64_t row = 0; column.row.elem == Elem::Bytes && work.failed_rows.empty() && row < work.rows; ++row)
+        for (int64_t i = 0; i < column.row.size(); ++i) bytes += static_cast<StringRef*>(column.at(row).data)[i].size;
     } else {
       for (int64_t row = 0; row < work.rows; ++row) bytes += column.refs[row].byte_size();
     }

@@ -23,6 +23,15 @@
 
 namespace zephon {
 
+/// The same, and whose row it was.
+struct RowExceedsMemory : MemoryExceeded {
+  RowExceedsMemory(const MemoryExceeded& what, SampleId sample, Span place, std::string operator_name)
+      : MemoryExceeded(what), id(std::move(sample)), where(place), op(std::move(operator_name)) {}
+  SampleId id;
+  Span where;
+  std::string op;
+};
+
 /// The reference evaluator as a stage sees it: value of `expr` for one row. Thread-safe.
 class RowFallback {
  public:

@@ -46,6 +46,51 @@ size_t class_bytes(uint32_t size_class) {
 
 }  // namespace
 
+namespace {
+thread_local MemoryClaim* current_claim = nullptr;
+}
+
+ClaimScope::ClaimScope(MemoryClaim* claim) : before_(current_claim) { current_claim = claim; }
+ClaimScope::~ClaimScope() { current_claim = before_; }
+MemoryClaim* ClaimScope::current() { return current_claim; }
+
+bool BufferPool::try_charge(size_t bytes, size_t limit) {
+  size_t before = in_use_.load(std::memory_order_relaxed);
+  do {
+    if (before + bytes > limit) return false;
+  } while (!in_use_.compare_exchange_weak(before, before + bytes, std::memory_order_relaxed));
+  const size_t now = before + bytes;
+  size_t peak = peak_.load(std::memory_order_relaxed);
+  while (now > peak && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
+  }
+  return true;
+}
+
+void BufferPool::charge(size_t bytes) {
+  MemoryClaim* claim = ClaimScope::current();
+  if (!try_charge(bytes, claim ? claim->limit() : SIZE_MAX)) claim->obtain(*this, bytes);
+}
+
+void BufferPool::evict_locked(std::vector<BufferRef::Block*>& evicted) {
+  for (size_t i = free_.size(); i-- > 0 && in_use() + cached_ > limit_;) {
+    while (!free_[i].empty() && in_use() + cached_ > limit_) {
+      evicted.push_back(free_[i].back());
+      free_[i].pop_back();
+      cached_ -= evicted.back()->capacity;
+    }
+  }
+}
+
+void BufferPool::reserve(size_t bytes) {
+  charge(bytes);
+  std::vector<BufferRef::Block*> evicted;
+  {
+    std::lock_guard lock(mutex_);
+    evict_locked(evicted);
+  }
+  for (BufferRef::Block* old : evicted) release_memory(old);
+}
+
 BufferPool::~BufferPool() {
   for (auto& blocks : free_)
     for (BufferRef::Block* block : blocks) release_memory(block);
@@ -53,6 +98,7 @@ BufferPool::~BufferPool() {
 
 BufferRef BufferPool::take(size_t bytes) {
   uint32_t size_class = size_class_of(bytes);
+  charge(class_bytes(size_class));
   BufferRef::Block* block = nullptr;
   std::vector<BufferRef::Block*> evicted;
   {
@@ -62,15 +108,7 @@ BufferRef BufferPool::take(size_t bytes) {
       free_[size_class].pop_back();
       cached_ -= block->capacity;
     } else {
-      // Free buffers of other sizes make room, the largest first, before the process grows.
-      size_t wanted = class_bytes(size_class);
-      for (size_t i = free_.size(); i-- > 0 && in_use() + cached_ + wanted > limit_;) {
-        while (!free_[i].empty() && in_use() + cached_ + wanted > limit_) {
-          evicted.push_back(free_[i].back());
-          free_[i].pop_back();
-          cached_ -= evicted.back()->capacity;
-        }
-      }
+      evict_locked(evicted);  // free buffers of other sizes make room before the process grows
     }
   }
   for (BufferRef::Block* old : evicted) release_memory(old);
@@ -86,16 +124,13 @@ BufferRef BufferPool::take(size_t bytes) {
     size_t size = (block->capacity + alignment - 1) / alignment * alignment;
     block->data = static_cast<std::byte*>(std::aligned_alloc(alignment, size));
     if (!block->data) {
+      unreserve(block->capacity);
       delete block;
       throw std::bad_alloc();
     }
     if (huge) madvise(block->data, size, MADV_HUGEPAGE);
   }
   ASAN_UNPOISON_MEMORY_REGION(block->data, block->capacity);
-  size_t now = in_use_.fetch_add(block->capacity, std::memory_order_relaxed) + block->capacity;
-  size_t peak = peak_.load(std::memory_order_relaxed);
-  while (now > peak && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
-  }
   return BufferRef(block);
 }
 
@@ -142,11 +177,22 @@ void* Arena::allocate(size_t bytes) {
   return out;
 }
 
+bool Arena::is_large() const { return total_ > std::min(kLargestBlock, pool_->limit() / 64); }
+
+void Arena::release() noexcept {
+  if (blocks_.size() < 2 && !is_large()) return;
+  blocks_.clear();
+  next_ = end_ = nullptr;
+  total_ = 0;
+}
+
 void Arena::reset() {
+  if (is_large()) release();
   if (blocks_.empty()) return;
   if (blocks_.size() > 1) {
-    blocks_.clear();
-    blocks_.push_back(pool_->take(total_));
+    const size_t total = total_;
+    release();
+    blocks_.push_back(pool_->take(total));
   }
   next_ = blocks_.back().data();
   end_ = next_ + blocks_.back().capacity();

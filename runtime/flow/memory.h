@@ -1,20 +1,58 @@
 #pragma once
 // Memory of what is in flight: pooled, byte-counted buffers, and arenas on top of them.
 //
-// Everything that a chunk holds comes from one BufferPool, so that "bytes in flight" is one number that the admission
-// of work can be decided by. A buffer goes back to the pool when its last user lets go; on the steady path nothing is
-// allocated from the system.
+// Everything that a chunk holds comes from one BufferPool, so that "bytes in flight" is one number that work is admitted
+// by. The number is a limit: what would pass it is not taken, and whoever wants it (a MemoryClaim) waits, gives back what
+// it has, or fails. A buffer goes back to the pool when its last user lets go; on the steady path nothing is allocated
+// from the system.
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
 namespace zephon {
 
 class BufferPool;
+
+/// Thrown by who asks for memory out of turn: what was begun is dropped, and done again when more is free.
+struct MemoryPostponed {};
+/// Thrown where the budget does not hold what must be held at once.
+struct MemoryExceeded : std::runtime_error {
+  explicit MemoryExceeded(size_t wanted, size_t held)
+      : std::runtime_error("out of the memory budget"), bytes(wanted), in_use(held) {}
+  size_t bytes, in_use;  ///< asked for; in use at that time
+};
+
+/// On whose behalf a thread works.
+class MemoryClaim {
+ public:
+  virtual ~MemoryClaim() = default;
+  /// Bytes that may be in use once it has what it asks for.
+  virtual size_t limit() const = 0;
+  /// `bytes` do not fit below limit(). Returns once they are charged to the pool; throws MemoryPostponed or
+  /// MemoryExceeded.
+  virtual void obtain(BufferPool& pool, size_t bytes) = 0;
+  /// Whether several threads may work for it at once; they do while `in_parallel`.
+  virtual bool may_share() const { return true; }
+  std::atomic<bool> in_parallel{false};
+};
+
+/// While it lives, the thread works for `claim` (null: nobody, and no limit holds).
+class ClaimScope {
+ public:
+  explicit ClaimScope(MemoryClaim* claim);
+  ~ClaimScope();
+  ClaimScope(const ClaimScope&) = delete;
+  ClaimScope& operator=(const ClaimScope&) = delete;
+  static MemoryClaim* current();
+
+ private:
+  MemoryClaim* before_;
+};
 
 /// A buffer of the pool, or nothing. Copies share it; thread-safe like shared_ptr.
 class BufferRef {
@@ -54,14 +92,21 @@ class BufferRef {
 /// Thread-safe. Buffers must not outlive their pool.
 class BufferPool {
  public:
-  /// `limit`: bytes; free buffers are kept for reuse only while they and those in use stay within it.
+  /// `limit`: bytes; free buffers are kept for reuse only while they and those in use stay within it. What a thread
+  /// without a claim takes is counted, never refused.
   explicit BufferPool(size_t limit) : limit_(limit) {}
   ~BufferPool();
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
 
-  /// A buffer of at least `bytes` bytes, content undefined. Throws std::bad_alloc.
+  /// A buffer of at least `bytes` bytes, content undefined. Throws std::bad_alloc, and as MemoryClaim says.
   BufferRef take(size_t bytes);
+  /// Counts memory that is taken elsewhere; throws as MemoryClaim says.
+  void reserve(size_t bytes);
+  void unreserve(size_t bytes) { in_use_.fetch_sub(bytes, std::memory_order_relaxed); }
+  /// Counts `bytes` where in_use() stays within `limit`; no claim is asked.
+  bool try_charge(size_t bytes, size_t limit);
+  size_t limit() const { return limit_; }
   size_t in_use() const { return in_use_.load(std::memory_order_relaxed); }
   /// Whether a result of `bytes` should be written past the caches (KernelCall::stream): before it is read it has left
   /// the core's own cache for its size, and the last cache for all that is in use meanwhile.
@@ -71,6 +116,9 @@ class BufferPool {
  private:
   friend class BufferRef;
   void give_back(BufferRef::Block* block);
+  void charge(size_t bytes);
+  /// Takes free buffers out, the largest first, until they fit beside what is in use.
+  void evict_locked(std::vector<BufferRef::Block*>& evicted);
   void release_memory(BufferRef::Block* block);
 
   std::mutex mutex_;
@@ -91,13 +139,17 @@ class Arena {
   explicit Arena(BufferPool& pool) : pool_(&pool) {}
   /// 64-byte aligned, content undefined; never null (also for 0 bytes).
   void* allocate(size_t bytes);
-  /// Forgets everything; keeps one block that would have held it all.
+  /// Forgets everything; keeps one block that would have held it all, if that is small.
   void reset();
+  /// Forgets everything that is not small.
+  void release() noexcept;
   bool empty() const { return blocks_.empty(); }
   /// Shaped for NativeCall::allocate; `context` is an Arena.
   static void* allocate_from(void* context, size_t bytes) { return static_cast<Arena*>(context)->allocate(bytes); }
 
  private:
+  /// Idle memory is in use by nobody who could give it back: only little of it is kept.
+  bool is_large() const;
   BufferPool* pool_;
   std::vector<BufferRef> blocks_;
   std::byte* next_ = nullptr;

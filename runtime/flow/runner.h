@@ -47,14 +47,25 @@ struct WorkSpan {
   int64_t rows = 0;
 };
 
+/// Why nothing is delivered.
+struct StallReport {
+  std::string status;        ///< what every operator is doing, one line each
+  int64_t samples_read = 0;  ///< from the sources, so far
+  struct Dropped {
+    Span where;  ///< of the filter, or of the policy
+    int64_t samples = 0;
+  };
+  std::vector<Dropped> dropped;
+};
+
 struct RunOptions {
   int threads = 1;
-  size_t memory = size_t{1} << 30;  ///< bytes in flight at most (the oldest chunk may always finish)
+  size_t memory = size_t{1} << 30;  ///< bytes in flight at most; a sample that alone needs more ends the run
   uint64_t epochs = 1;
   std::optional<uint64_t> take;       ///< records delivered at most, over all epochs
   uint64_t rank = 0, world_size = 1;  ///< record g of an epoch goes to rank g mod world_size
-  double stall_timeout = 0;           ///< seconds without progress after which on_stall is called; 0: never
-  std::function<void(const std::string& status)> on_stall;  ///< from a thread of its own; the run stops after it
+  double stall_timeout = 0;           ///< seconds without a record after which on_stall is called; 0: never
+  std::function<void(const StallReport&)> on_stall;  ///< from a thread of its own; the run stops after it
   const std::atomic<bool>* stop = nullptr;  ///< set from outside (Ctrl-C): finish what was delivered, then end
   /// A rejected sample, for the quarantine file and for logs; in order.
   std::function<void(const RunFailure& failure, const Node& node, const std::string& policy)> on_error;

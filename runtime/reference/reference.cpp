@@ -125,6 +125,7 @@ class ReferenceContext final : public StreamContext {
   }
 
   static std::unique_ptr<SampleStream> open(ReferenceRun& run, NodeId id, EpochContext epoch);
+  SampleStream::Item passed(SampleStream::Item item) { return run_.passed(id_, std::move(item)); }
 
  private:
   ReferenceRun& run_;
@@ -140,9 +141,11 @@ class NodeStream final : public SampleStream {
  public:
   NodeStream(ReferenceRun& run, NodeId id, EpochContext epoch, const OpDef& op)
       : context_(run, id, std::move(epoch)), stream_(op.define.stream(context_)) {}
-  Item next() override { return stream_->next(); }
+  NodeStream(ReferenceRun& run, NodeId id, EpochContext epoch, std::unique_ptr<SampleStream> source)
+      : context_(run, id, std::move(epoch)), stream_(std::move(source)) {}
+  Item next() override { return context_.passed(stream_->next()); }
   uint64_t domain_size() override { return stream_->domain_size(); }
-  Item at(uint64_t index) override { return stream_->at(index); }
+  Item at(uint64_t index) override { return context_.passed(stream_->at(index)); }
 
  private:
   ReferenceContext context_;
@@ -153,13 +156,18 @@ class NodeStream final : public SampleStream {
 
 std::unique_ptr<SampleStream> ReferenceContext::open(ReferenceRun& run, NodeId id, EpochContext epoch) {
   const Node& node = run.graph_.node(id);
-  if (node.op->cls == OpClass::Source) return std::make_unique<SourceStream>(*run.sources_, node, id, epoch);
+  if (node.op->cls == OpClass::Source) return std::make_unique<NodeStream>(
+        run, id, epoch, std::make_unique<SourceStream>(*run.sources_, node, id, epoch));
   ZEPHON_CHECK(node.op->define.stream, "operator `{}` has no definition", node.op->name);
   return std::make_unique<NodeStream>(run, id, std::move(epoch), *node.op);
 }
 
 ReferenceRun::ReferenceRun(const Graph& graph, ReferenceOptions options, std::shared_ptr<const OpenSources> sources)
-    : graph_(graph), options_(std::move(options)), sources_(std::move(sources)), constants_(graph, options_.base_dir) {}
+    : graph_(graph),
+      options_(std::move(options)),
+      sources_(std::move(sources)),
+      constants_(graph, options_.base_dir),
+      samples_out_(std::make_unique<std::atomic<int64_t>[]>(graph.node_count())) {}
 
 ReferenceRun::~ReferenceRun() = default;
 
@@ -174,11 +182,20 @@ std::unique_ptr<SampleStream> ReferenceRun::open_stream(NodeId node, uint64_t ep
   return ReferenceContext::open(*this, node, {options_.seed, epoch, {}});
 }
 
+SampleStream::Item ReferenceRun::passed(NodeId node, SampleStream::Item item) {
+  if (options_.stop && *options_.stop) {
+    stopped_ = true;
+    return {std::nullopt, RunFailure{{"R0506", "asked to end", {}}, {}}};
+  }
+  if (item.sample) samples_out_[static_cast<size_t>(node.index)].fetch_add(1, std::memory_order_relaxed);
+  return item;
+}
+
 std::optional<Sample> ReferenceRun::next_sample() {
-  while (!failure_ && epoch_ < options_.epochs) {
+  while (!failure_ && !stopped_ && epoch_ < options_.epochs) {
     if (!stream_) stream_ = open_stream(graph_.output(), epoch_);
     SampleStream::Item item = stream_->next();
-    if (failure_) break;  // a rejected sample could not be written
+    if (failure_ || stopped_) break;  // a rejected sample could not be written
     if (item.failure) {
       failure_ = std::move(item.failure);
       failure_->epoch = epoch_;

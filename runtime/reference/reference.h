@@ -3,6 +3,7 @@
 // LLVM, no TBB, no kernels. Slow, and meant to be obviously right (DESIGN section 5); what the optimised plan delivers
 // is compared with it.
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -22,6 +23,7 @@ struct ReferenceOptions {
   uint64_t epochs = 1;
   std::string base_dir;          ///< folder of the program: relative paths start there; empty: the working directory
   bool write_quarantine = true;  ///< on_error(quarantine) appends to its file; off where the run only compares
+  const std::atomic<bool>* stop = nullptr;  ///< set from outside: the run ends with the sample that it is at
 };
 
 /// What is delivered: a sample, or a batch of them.
@@ -55,6 +57,10 @@ class ReferenceRun {
   std::unique_ptr<SampleStream> open_stream(NodeId node, uint64_t epoch);
 
   const std::optional<RunFailure>& failure() const { return failure_; }
+  /// It ended because it was asked to.
+  bool stopped() const { return stopped_; }
+  /// Samples that have come out of a node so far. From any thread.
+  int64_t samples_out(NodeId node) const { return samples_out_[static_cast<size_t>(node.index)]; }
   const OpenSources& sources() const { return *sources_; }
   /// How many samples each policy has dealt with.
   const std::map<std::string, uint64_t>& errors() const { return errors_; }
@@ -65,6 +71,8 @@ class ReferenceRun {
   friend class ReferenceContext;
   ReferenceRun(const Graph& graph, ReferenceOptions options, std::shared_ptr<const OpenSources> sources);
   std::optional<ReferenceRecord> deliver(const Sample& sample);
+  /// What a node gives, counted; a failure where the run is asked to stop.
+  SampleStream::Item passed(NodeId node, SampleStream::Item item);
   void reject(const Rejected& rejected);
 
   const Graph& graph_;
@@ -74,6 +82,8 @@ class ReferenceRun {
   uint64_t epoch_ = 0;
   std::unique_ptr<SampleStream> stream_;
   std::optional<RunFailure> failure_;
+  bool stopped_ = false;
+  std::unique_ptr<std::atomic<int64_t>[]> samples_out_;  // by node
   std::map<std::string, uint64_t> errors_;
   std::function<void(const Rejected&)> on_rejected_;
 };

@@ -172,6 +172,18 @@ class Run {
     return std::nullopt;
   }
 
+  /// "no record was delivered for 5 s; 812 samples were read, 812 dropped by p.zpl:4".
+  std::string stall_text(const StallReport& report) const {
+    std::string text = fmt::format("error[R0505]: no record was delivered for {}; {} samples were read",
+                                   human_seconds(options_.stall_timeout), report.samples_read);
+    for (const StallReport::Dropped& dropped : report.dropped) {
+      text += fmt::format("{} {} by line {}", &dropped == &report.dropped.front() ? ", and dropped:" : ",", dropped.samples,
+                          session_.line_of(dropped.where));
+      text += fmt::format(" (`{}`)", session_.text_of(dropped.where));
+    }
+    return text + "\n" + report.status;
+  }
+
   RunResult execute() {
     RunOptions how;
     how.threads = session_.threads();
@@ -202,7 +214,7 @@ class Run {
     watching.bottleneck = [&] { return runner ? busiest(runner->operators()) : std::string(); };
     watch_ = std::make_unique<RunWatch>(std::move(watching));
     how.stop = &watch_->stop();
-    how.on_stall = [&](const std::string& status) { watch_->stalled(status, options_.stall_timeout); };
+    how.on_stall = [&](const StallReport& report) { watch_->stalled(stall_text(report)); };
     receiver_ = std::make_unique<Receiver>(delivery_, *watch_);
     setup_seconds_ = seconds_since_start();
     RunResult result;

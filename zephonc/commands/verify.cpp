@@ -89,6 +89,7 @@ class Comparer : public Sink {
 
   bool deliver(const RunRecord& record) override {
     std::optional<ReferenceRecord> expected = reference_.next();
+    if (reference_.stopped()) return false;
     if (!expected) {
       const auto& failure = reference_.failure();
       return differ(failure ? fmt::format("the program as written fails here ({}: {}), the plan goes on",
@@ -192,8 +193,8 @@ class Verifier {
   Comparison compare(const Plan& plan, std::optional<uint64_t> take) {
     Comparison out;
     Failure failure;
-    auto reference = ReferenceRun::open(
-        session_.graph(), {session_.program().seed, options_.epochs, session_.base_dir(), false}, failure, sources_);
+    ReferenceOptions as_written{session_.program().seed, options_.epochs, session_.base_dir(), false, &watch_.stop()};
+    auto reference = ReferenceRun::open(session_.graph(), as_written, failure, sources_);
     const StreamType& type = session_.graph().node(session_.graph().output()).type;
     Comparer comparer(*reference, type, out);
     RunOptions how;
@@ -209,11 +210,13 @@ class Verifier {
           plan, how, [&] { return compiler.get(); }, comparer);
       result = runner.run();
     }
-    out.stopped = result.end == RunResult::End::Stopped;
+    out.stopped = result.end == RunResult::End::Stopped || reference->stopped();
     if (out.stopped || !out.problem.empty()) return out;
     out.failure = result.failure;
     if (take && out.records >= *take && !result.failure) return out;
     bool more = reference->next().has_value();
+    out.stopped = reference->stopped();
+    if (out.stopped) return out;
     std::string written = more ? "goes on" : failure_text(reference->failure());
     std::string planned = failure_text(result.failure);
     if (written != planned) {
