@@ -167,6 +167,15 @@ class Bench:
             base = limited["base_rss"]
             report(6, "peak minus base under --memory 256M", [(peak - base) / 2**20], 256, None, "MiB")
             report(6, "rate under the budget / without", [limited["samples_per_second"] / free["samples_per_second"]])
+            # Whole pictures: how large they are is known only on the way.
+            whole = os.path.join(folder, "whole.zpl")
+            with open(whole, "w", encoding="utf-8") as file:
+                file.write("zpl 1\n\npipeline whole(root: path) {\n" f'  files("{{root}}/{pattern}")\n'
+                           "  | image = bytes.decode_image()\n  | select image\n  | batch(1)\n}\n")
+            for budget in (64, 256):
+                limited, _, _, _, peak = self.zephon(whole, f"root={root}", "--memory", f"{budget}M", "--epochs", "3")
+                report(6, f"whole pictures: peak minus base under --memory {budget}M",
+                       [(peak - limited["base_rss"]) / 2**20], budget, None, "MiB")
             _, errors, _, _, _ = run([self.zephonc, "run", program, f"root={root}", "--memory", "1M"], check=False)
             print("6  a budget of 1M is answered by: " + (errors.strip().split("\n") or [""])[0])
 

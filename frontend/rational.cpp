@@ -230,9 +230,9 @@ std::optional<Rational> Rational::parse(std::string_view text) {
     exponent += minus ? -written : written;
   }
   if (exponent > kMaxExponent || exponent < -kMaxExponent) return std::nullopt;
-  if (negative) digits = -digits;
   BigInt scale = power_of_ten(static_cast<size_t>(exponent < 0 ? -exponent : exponent));
-  return exponent < 0 ? Rational(digits, scale) : Rational(digits * scale, BigInt(1));
+  const Rational value = exponent < 0 ? Rational(digits, scale) : Rational(digits * scale, BigInt(1));
+  return negative ? -value : value;
 }
 
 Rational Rational::of_double(double value) {
@@ -267,7 +267,7 @@ std::optional<double> Rational::to_float(Elem elem) const {
                   : elem == Elem::BF16 ? Format{8, -126, 127}
                   : elem == Elem::F32  ? Format{24, -126, 127}
                                        : Format{53, -1022, 1023};
-  if (is_zero()) return 0.0;
+  if (is_zero()) return minus_zero_ ? -0.0 : 0.0;
   BigInt n = numerator_.magnitude();
   auto shift_left = [](const BigInt& x, int64_t bits) { return bits > 0 ? x << static_cast<size_t>(bits) : x; };
   // e = floor(log2(|x|))

@@ -70,16 +70,24 @@ class Rational {
   // "3", "0.485", or "1/3" where no decimal of 20 digits is exact.
   std::string to_string() const;
 
-  Rational operator-() const { return {-numerator_, denominator_}; }
+  /// Of 0 it is a 0 that equals the other, and becomes -0.0 as a float. Sums and products of it are exact: plain 0.
+  Rational operator-() const {
+    Rational result(-numerator_, denominator_);
+    result.minus_zero_ = is_zero() && !minus_zero_;
+    return result;
+  }
   friend Rational operator+(const Rational& a, const Rational& b);
   friend Rational operator-(const Rational& a, const Rational& b) { return a + -b; }
   friend Rational operator*(const Rational& a, const Rational& b);
   friend Rational operator/(const Rational& a, const Rational& b);  // b is not zero
   friend std::strong_ordering operator<=>(const Rational& a, const Rational& b);
-  friend bool operator==(const Rational& a, const Rational& b) = default;
+  friend bool operator==(const Rational& a, const Rational& b) {
+    return a.numerator_ == b.numerator_ && a.denominator_ == b.denominator_;
+  }
 
  private:
   BigInt numerator_, denominator_;
+  bool minus_zero_ = false;
 };
 
 }  // namespace zephon

@@ -12,7 +12,7 @@ namespace {
 
 // A quote that does not close within `max` bytes is no quote: the row then ends at its first line end, and the rows
 // behind it are read as usual. One missing quote costs one row, not the rest of the file.
-bool next_row(ContentReader& content, uint64_t max, std::string& row) {
+bool read_row(ContentReader& content, uint64_t max, std::string& row) {
   row.clear();
   CsvState state = CsvState::FieldBegin;
   uint64_t length = 0, first_end = 0;  // bytes up to and with the first line end inside quotes
@@ -53,6 +53,23 @@ bool next_row(ContentReader& content, uint64_t max, std::string& row) {
   if (state == CsvState::Quoted && first_end) return cut_at_first_end();
   if (length == row.size() && row.ends_with('\r')) row.pop_back();
   return length > 0;
+}
+
+// Blank lines at the end are no rows.
+bool next_row(ContentReader& content, uint64_t max, std::string& row) {
+  if (!read_row(content, max, row)) return false;
+  if (!row.empty()) return true;
+  std::string blank;
+  for (std::string_view piece = content.peek(); !piece.empty(); piece = content.peek()) {
+    const size_t size = std::min(piece.find_first_not_of("\r\n"), piece.size());
+    const bool more = size < piece.size();
+    blank += piece.substr(0, size);
+    content.skip(size);
+    if (!more) continue;
+    if (!blank.empty()) content.unread(blank);
+    return true;
+  }
+  return false;
 }
 
 bool check_header(const Node& node, ContentReader& content, const std::string& path, Failure& failure) {
@@ -114,7 +131,9 @@ ZEPHON_OP_DEF(Csv) = {
         "Zstandard form is read as what it holds. `columns` declares "
         "all columns in the order of the file, and must agree with the header. Nothing is guessed: a row with "
         "another number of fields, a text that is not of its type, broken quotes or more than `max_line_bytes` fail "
-        "the sample, where that column is needed. Of a column `T?` an empty text is a missing value. A quote that never closes costs its own line only.",
+        "the sample, where that column is needed. Of a column `T?` an empty text is a missing value. A quote that never closes costs its own line only. "
+        "Blank lines at the end of the file are no rows; one before the end is a row of one empty field. A number too "
+        "close to 0 for its type rounds to it; one too large is not of the type.",
     .example = "csv(\"examples/data/ecg.csv\", columns={millivolt: f32})",
     .implicit_column = "csv_field",
     .kernel = {.open = open},

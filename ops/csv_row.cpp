@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <type_traits>
 
 #include "frontend/diag/diagnostic.h"
 #include "ops/file_io.h"
@@ -41,7 +44,17 @@ template <class T>
 std::optional<T> whole_number(std::string_view text) {
   T value{};
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (failed != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (end != text.data() + text.size()) return std::nullopt;
+  if constexpr (std::is_floating_point_v<T>) {
+    // Too small is no failure: it rounds to the nearest value, perhaps 0, as any number does.
+    if (failed == std::errc::result_out_of_range) {
+      const std::string copy(text);
+      value = std::is_same_v<T, float> ? static_cast<T>(std::strtof(copy.c_str(), nullptr))
+                                       : static_cast<T>(std::strtod(copy.c_str(), nullptr));
+      if (std::abs(value) <= 1) return value;
+    }
+  }
+  if (failed != std::errc()) return std::nullopt;
   return value;
 }
 

@@ -305,7 +305,15 @@ class Usage(Case):
                 (["run", "p.zpl", "--format", "csv"], "npy, tar, jsonl"),
                 (["run", "p.zpl", "--disable", "fuse_kernel"], "did you mean `fuse_kernels`"),
                 (["run", "p.zpl", "--allow", "fast-dct"], "relaxation"),
-                (["run", "p.zpl", "--memory", "12Q"], "--memory")):
+                (["run", "p.zpl", "--memory", "12Q"], "--memory: needs a size such as 256M or 2G, not `12Q`"),
+                (["run", "p.zpl", "--memory", "abc"], "--memory: needs a size such as 256M or 2G, not `abc`"),
+                (["run", "p.zpl", "--memory", "0"], "needs a size"), (["run", "p.zpl", "--memory", "-1M"], "needs a size"),
+                (["run", "p.zpl", "--memory"], "--memory needs a value: --memory SIZE"),
+                (["run", "p.zpl", "--digest=maybe"], "--digest takes no value"),
+                (["run", "p.zpl", "--epochs", "1.5"], "--epochs: needs a whole number of at least 1, not `1.5`"),
+                (["run", "p.zpl", "--threads", "99999"], "--threads: needs a whole number from 1 to 1024, not `99999`"),
+                (["run", "p.zpl", "--threads", "two"], "--threads: needs a whole number from 1 to 1024, not `two`"),
+                (["run", "p.zpl", "--format", "npy"], "--format npy is of --out: .*--out DIR")):
             with self.subTest(args=args):
                 self.expect(64, *args, says=says)
 
@@ -342,6 +350,35 @@ class Usage(Case):
             report = json.loads(self.expect(0, "run", example, "--epochs", 4, "--memory", f"{budget}M", "--json").out)
             self.assertEqual(report["samples"], 256)
             self.assertLessEqual(report["peak_rss"] - report["base_rss"], budget << 20)
+
+    def test_memory_is_a_limit_where_sizes_are_known_late(self):
+        for name in photos()[:8]:
+            shutil.copy(name, self.path(os.path.basename(name)))
+        self.write("p.zpl", 'files("*.jpg") | image = bytes.decode_image() | select image')
+        whole = self.digest("p.zpl")
+        for budget in (6 << 20, 8 << 20):
+            outcome = self.expect(0, "run", "p.zpl", "--memory", budget, "--json", "--digest")
+            report = json.loads(outcome.out)
+            self.assertEqual(report["digest"], whole)
+            self.assertLessEqual(report["peak_in_flight"], budget)
+        with open(self.path("big.bin"), "wb") as file:
+            file.truncate(200 << 20)
+        self.write("b.zpl", 'files("*.bin") | n = bytes.byte_length() | select n')
+        outcome = self.expect(2, "run", "b.zpl", "--memory", "50M", "--json", says=["R0504", r"big\.bin", "--memory"])
+        report = json.loads(outcome.out)
+        self.assertLess(report["peak_rss"] - report["base_rss"], 50 << 20)
+        enough = re.search(r"--memory (\d+M) would do", outcome.err)[1]
+        report = json.loads(self.expect(0, "run", "b.zpl", "--memory", enough, "--json").out)
+        self.assertEqual(report["samples"], 1)
+
+    def test_the_least_memory_is_enough(self):
+        for example in ("imagenet", "segmentation", "table", "signal"):
+            path = os.path.join(ROOT, f"examples/{example}.zpl")
+            least = json.loads(self.expect(0, "plan", path, "--format", "json").out)["least_memory"]
+            self.expect(2, "run", path, "--memory", least - 1, says="R0504")
+            # Files and pictures are known later: 4 MiB for those of the examples.
+            report = json.loads(self.expect(0, "run", path, "--memory", least + (4 << 20), "--json").out)
+            self.assertLessEqual(report["peak_in_flight"], least + (4 << 20))
 
     def test_what_would_block_for_ever_is_refused(self):
         os.mkfifo(self.path("b.jpg"))  # nobody ever writes into it
@@ -498,6 +535,22 @@ class HostileData(Case):
         self.assertEqual(self.csv("a,n,s\r\n1.5,2,x\r\nnan,-3,y\r\n", 0, ["--digest"]).out, plain)
         self.assertEqual(self.csv("a,n,s\n1.5,2,x\nnan,-3,y", 0, ["--digest"]).out, plain)
 
+    def test_quarantine_names_the_epoch(self):
+        self.write("t.csv", "n\n1\nx\n3\n")
+        self.write("q.zpl", 'csv("t.csv", columns={n: i64}) | on_error(quarantine, file="bad.jsonl") | batch(2)')
+        for reference in ([], ["--reference"]):
+            self.expect(0, "run", "q.zpl", "--epochs", 3, *reference)
+            lines = [json.loads(line) for line in self.read("bad.jsonl").decode().splitlines()]
+            self.assertEqual([line["epoch"] for line in lines], [0, 1, 2])
+            os.remove(self.path("bad.jsonl"))
+
+    def test_zeros_keep_their_sign(self):
+        self.write("z.zpl", "range(2) | x = f64(index) * -0.0 | y = f64(index) * 0.0 | z = f32(index) * -(-0.0) | select x, y, z"
+                            " | batch(2)")
+        self.expect(0, "verify", "z.zpl")
+        self.expect(0, "run", "z.zpl", "--out", "z", "--format", "jsonl")
+        self.assertIn('"x": [-0, -0], "y": [0, 0], "z": [0, 0]', self.read("z/records.jsonl").decode())
+
     def test_tables_that_are_not(self):
         for content, code in (
                 (b"a,n,s\n1.5,2,x\n2.5,3\n", "R0403"), (b"a,n,s\n1.5,2,x\n1,2,x,y\n", "R0403"),
@@ -606,17 +659,69 @@ class Output(Case):
         self.assertFalse(os.path.exists(self.path("m.json")))
         self.expect(0, "run", "p.zpl", "--out", "o", "--manifest", "m.json")  # what was left is in nobody's way
 
+    def test_what_the_killed_leave_is_removed(self):
+        run = self.start("run", "p.zpl", "n=100000000", "--out", "o", "--manifest", "m.json")
+        self.wait_for(self.partial)
+        # While it lives, nobody touches what is its own.
+        self.expect(0, "run", "p.zpl", "--manifest", "m.json", silent="removed")
+        self.assertTrue(self.partial())
+        run.kill()
+        run.communicate()
+        self.expect(0, "run", "p.zpl", "--out", "o", "--manifest", "m.json", says=r"removed `.*o\.partial-\d+`")
+        self.assertFalse([f for f in os.listdir(self.dir) if ".partial-" in f])
+
+    def stop_it(self, number, *args):
+        run = self.start("run", "p.zpl", "n=100000000", "--out", "o", *args)
+        self.wait_for(self.partial)
+        run.send_signal(number)
+        _, err = run.communicate(timeout=30)
+        self.assertEqual(run.returncode, 2, err)
+        self.assertIn("R0506", err)
+        self.assertFalse(self.partial())
+
     def test_asked_to_stop(self):
         for number in (signal.SIGINT, signal.SIGTERM):
-            run = self.start("run", "p.zpl", "n=100000000", "--out", "o", "--save-state", "s")
-            self.wait_for(self.partial)
-            run.send_signal(number)
-            _, err = run.communicate(timeout=30)
-            self.assertEqual(run.returncode, 2, err)
-            self.assertIn("R0506", err)
-            self.assertFalse(os.path.exists(self.path("o")))
-            self.assertFalse(self.partial())
-            self.assertTrue(os.path.exists(self.path("s")))
+            for reference in ([], ["--reference"]):
+                self.stop_it(number, *reference)
+                self.assertFalse(os.path.exists(self.path("o")))
+
+    def test_asked_to_stop_and_to_keep_the_state(self):
+        for reference in ([], ["--reference"]):
+            self.stop_it(signal.SIGINT, "--save-state", "s", *reference)
+            kept = sorted(f for f in os.listdir(self.path("o")) if ".x." in f)
+            state = json.loads(self.read("s"))
+            self.assertEqual(len(kept), state["records"])
+            self.assertGreater(len(kept), 0)
+            self.expect(0, "run", "p.zpl", "n=100000000", "--resume", "s", "--take", 2, "--out", "rest", *reference)
+            names = sorted(f for f in os.listdir(self.path("rest")) if ".x." in f)
+            self.assertEqual(names[0].split(".")[0], f"{len(kept):08}")
+            shutil.rmtree(self.path("o"))
+            shutil.rmtree(self.path("rest"))
+
+    def test_the_interpreter_stops_between_samples(self):
+        self.write("f.zpl", "range(10_000_000_000) | filter index < 0 | batch(8)")
+        for args in (["run", "f.zpl", "--reference"], ["verify", "f.zpl"], ["run", "f.zpl"]):
+            run = self.start(*args)
+            time.sleep(1.5)
+            run.send_signal(signal.SIGINT)
+            _, err = run.communicate(timeout=20)
+            self.assertEqual((run.returncode, "R0506" in err), (2, True), err)
+
+    def test_nothing_delivered_is_a_stall(self):
+        for program in ("range(10_000_000_000)\n | x = index * 2\n | filter x < 0 | batch(8)",
+                        "range(1000)\n | repeat()\n | filter index < 0 | batch(8)"):
+            self.write("f.zpl", program)
+            for reference in ([], ["--reference"]):
+                outcome = self.expect(2, "run", "f.zpl", "--stall-timeout", 1, *reference, timeout=60,
+                                      says=["R0505", "no record was delivered for 1", r"\d+ samples were read",
+                                            r"dropped: \d+ by line 3"])
+                self.assertEqual(outcome.err.count("R0505"), 1)
+
+    def test_nothing_to_deliver(self):
+        self.expect(0, "verify", "p.zpl", "n=0", says="0 records compared")
+        self.write("d.zpl", "range(5) | batch(8, drop_remainder=true)")
+        self.expect(0, "run", "d.zpl", says=["hint", "5 samples", "batch of 8", "drop_remainder"])
+        self.expect(0, "verify", "d.zpl", says="0 records compared")
 
     def test_status(self):
         run = self.start("run", "p.zpl", "n=100000000", "--out", "o")

@@ -198,7 +198,28 @@ TEST_F(SourcesTest, CsvRaggedAndEmptyLines) {
   write("t.csv", "id,name\n1\n2,b,c\n\n3,d\n");
   EXPECT_EQ(rows(csv("t.csv", {kId, kName})), (Lines{"R0403 the row has 1 fields, the program declares 2",
                                                      "R0403 the row has 3 fields, the program declares 2",
-                                                     "R0403 the row has 1 fields, the program declares 2", "3|d"}));
+                                                     "R0403 a blank line, where the program declares 2 fields", "3|d"}));
+}
+
+TEST_F(SourcesTest, CsvBlankLinesAtTheEndAreNoRows) {
+  for (const char* end : {"\n", "\n\n\n", "\r\n\r\n", "\n\r\n"}) {
+    write("t.csv", std::string("1,a\n2,b") + end);
+    EXPECT_EQ(rows(csv("t.csv", {kId, kName}, false)), (Lines{"1|a", "2|b"}));
+    write("t.csv", std::string("a\n\nb") + end);
+    EXPECT_EQ(rows(csv("t.csv", {kName}, false)), (Lines{"a", "", "b"}));
+  }
+  write("t.csv", "a\nb");
+  EXPECT_EQ(rows(csv("t.csv", {kName}, false)), (Lines{"a", "b"}));
+}
+
+TEST_F(SourcesTest, CsvNumbersTooSmallRoundAndTooLargeFail) {
+  const Field kHalf{"half", Type::scalar(Elem::F32)};
+  write("t.csv", "1e-400\n-1e-400\n3e-324\n1e400\n");
+  EXPECT_EQ(rows(csv("t.csv", {kScore}, false)),
+            (Lines{"0", "-0", "5e-324", "R0404 column `score` is `1e400`, not `f64`"}));
+  write("t.csv", "1e-50\n-1e-50\n1e-45\n1e50\n");
+  EXPECT_EQ(rows(csv("t.csv", {kHalf}, false)).back(), "R0404 column `half` is `1e50`, not `f32`");
+  EXPECT_EQ(rows(csv("t.csv", {kHalf}, false))[1], "-0");
 }
 
 TEST_F(SourcesTest, CsvTextInANumberColumn) {

@@ -1,5 +1,10 @@
 #include "zephonc/command_line.h"
 
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -15,6 +20,8 @@
 
 namespace zephon {
 namespace {
+
+constexpr int64_t kMostThreads = 1024;
 
 /// One layout for all: options in the order of this file, no types that only a programmer reads.
 class Help : public CLI::Formatter {
@@ -46,6 +53,40 @@ CLI::Validator at_least(double least) {
     return good ? std::string() : fmt::format("needs a number of at least {}, not `{}`", least, word);
   };
   return CLI::Validator(check, "");
+}
+
+CLI::Validator whole(int64_t least, int64_t most = std::numeric_limits<int64_t>::max()) {
+  auto check = [least, most](const std::string& word) {
+    int64_t value = 0;
+    const char* end = word.data() + word.size();
+    const auto [rest, bad] = std::from_chars(word.data(), end, value);
+    if (bad == std::errc() && rest == end && value >= least && value <= most) return std::string();
+    if (most == std::numeric_limits<int64_t>::max())
+      return fmt::format("needs a whole number of at least {}, not `{}`", least, word);
+    return fmt::format("needs a whole number from {} to {}, not `{}`", least, most, word);
+  };
+  return CLI::Validator(check, "");
+}
+
+/// "256M" -> "268435456". Units are powers of 1024.
+CLI::Validator size_in_bytes() {
+  auto convert = [](std::string& word) {
+    double value = 0;
+    const char* end = word.data() + word.size();
+    const auto [rest, bad] = std::from_chars(word.data(), end, value);
+    std::string unit(rest, end);
+    for (char& c : unit) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    if (unit.size() > 1 && unit.ends_with("IB")) unit.resize(unit.size() - 2);
+    if (unit.size() > 1 && unit.ends_with("B")) unit.pop_back();
+    constexpr std::string_view kUnits = "BKMGT";
+    const size_t power = unit.empty() ? 0 : unit.size() == 1 ? kUnits.find(unit[0]) : std::string_view::npos;
+    const double bytes = power == std::string_view::npos ? 0 : std::ldexp(value, static_cast<int>(10 * power));
+    if (bad != std::errc() || !(bytes >= 1) || bytes >= 0x1p62)
+      return fmt::format("needs a size such as 256M or 2G, not `{}`", word);
+    word = fmt::format("{:.0f}", std::floor(bytes));
+    return std::string();
+  };
+  return CLI::Validator(convert, "");
 }
 
 CLI::Validator one_of(std::vector<std::string> names) {
@@ -100,8 +141,8 @@ class Parser {
     run->add_option("--trace", o_.trace, "write a timeline that Perfetto opens")->type_name("FILE");
     progress(run);
     states(run);
-    run->add_option("--rank", o_.rank, "deliver the batches of this rank")->type_name("R")->check(at_least(0));
-    run->add_option("--world-size", o_.world_size, "of so many ranks")->type_name("W")->check(at_least(1));
+    run->add_option("--rank", o_.rank, "deliver the batches of this rank")->type_name("R")->check(whole(0));
+    run->add_option("--world-size", o_.world_size, "of so many ranks")->type_name("W")->check(whole(1));
     run->add_option("--stall-timeout", o_.stall_timeout, "end a run that delivers nothing for so many seconds")
         ->type_name("S")
         ->check(at_least(0));
@@ -122,18 +163,18 @@ class Parser {
     CLI::App* show = program("show", "one sample: fields, shapes, statistics, draws, verdicts");
     CLI::Option* index = show->add_option("--index", o_.index, "the sample at this place of the output (default 0)")
                              ->type_name("N")
-                             ->check(at_least(0));
+                             ->check(whole(0));
     show->add_option("--id", o_.id, "the sample of this identity")->type_name("ID")->excludes(index);
     show->add_option("--at", o_.at, "after this step: its number, line (`@12`) or operator")->type_name("STEP");
     show->add_option("--png", o_.png, "write its pictures into a folder")->type_name("DIR");
-    show->add_option("--epoch", o_.epoch, "of this epoch")->type_name("N")->check(at_least(0));
+    show->add_option("--epoch", o_.epoch, "of this epoch")->type_name("N")->check(whole(0));
 
     CLI::App* where = command("where", "the batch and the rank of a sample, or the step that dropped it");
     where->add_option("FILE", o_.file, "the program")->required()->type_name("");
     where->add_option("ID", o_.id, "the identity of the sample")->required()->type_name("");
     where->add_option("param=value...", params_, "parameters of the program")->type_name("");
-    where->add_option("--epoch", o_.epoch, "in this epoch")->type_name("N")->check(at_least(0));
-    where->add_option("--world-size", o_.world_size, "of so many ranks")->type_name("W")->check(at_least(1));
+    where->add_option("--epoch", o_.epoch, "in this epoch")->type_name("N")->check(whole(0));
+    where->add_option("--world-size", o_.world_size, "of so many ranks")->type_name("W")->check(whole(1));
 
     CLI::App* scan = program("scan", "walk the data once and list every sample that fails");
     limits(scan);
@@ -147,7 +188,7 @@ class Parser {
     stats->add_option("--at", o_.at, "after this step: its number, line (`@12`) or operator")->type_name("STEP");
     stats->add_option("--take", o_.take, "of the first records only (batches where the program batches)")
         ->type_name("N")
-        ->check(at_least(1));
+        ->check(whole(1));
     stats->add_option("--out", o_.out, "write them as `let` constants")->type_name("FILE");
     progress(stats);
 
@@ -200,6 +241,10 @@ class Parser {
       o_.params = pairs(params_, "param=value");
       split_pipeline();
       o_.knobs = pairs(knobs_, "STEP.KNOB=VALUE");
+      if (o_.command == "run" && !o_.format.empty() && o_.out.empty()) {
+        throw CLI::ValidationError(
+            fmt::format("--format {} is of --out: give a folder to write into, --out DIR", o_.format));
+      }
       if (o_.format.empty()) o_.format = o_.command == "run" ? "npy" : "text";
       if (o_.rank >= o_.world_size) {
         throw CLI::ValidationError(
@@ -215,6 +260,10 @@ class Parser {
     } catch (const CLI::RequiredError& error) {
       if (argc > 1 && chosen() == &app_ && argv[1][0] != '-') return usage(unknown_command(argv[1]));
       return usage(chosen() == &app_ ? "a command is required" : error.what());
+    } catch (const CLI::ArgumentMismatch& error) {
+      return usage(missing_value(error.what()));
+    } catch (const CLI::ConversionError& error) {
+      return usage(missing_value(error.what()));
     } catch (const CLI::ParseError& error) {
       return usage(error.what());
     }
@@ -273,10 +322,10 @@ class Parser {
     if (!required) sub->add_flag("--markdown", o_.markdown, "the whole reference page");
   }
   void samples(CLI::App* sub) {
-    sub->add_option("--epochs", o_.epochs, "how often to go through the data")->type_name("N")->check(at_least(1));
+    sub->add_option("--epochs", o_.epochs, "how often to go through the data")->type_name("N")->check(whole(1));
     sub->add_option("--take", o_.take, "stop after so many records (batches where the program batches)")
         ->type_name("N")
-        ->check(at_least(0));
+        ->check(whole(0));
   }
   void progress(CLI::App* sub) {
     choose(sub->add_option("--progress", o_.progress, "auto (on a terminal), always or never")->type_name("WHEN"),
@@ -289,21 +338,16 @@ class Parser {
   void limits(CLI::App* sub) {
     sub->add_option("--threads", o_.threads, "a limit (default: the cores that the machine and its cgroup give)")
         ->type_name("N")
-        ->check(at_least(1));
+        ->check(whole(1, kMostThreads));
     sub->add_option("--memory", o_.memory, "a limit for what is in flight, such as 256M")
         ->type_name("SIZE")
-        ->transform(CLI::AsSizeValue(false).description(""))
-        ->check(CLI::Validator(
-            [](std::string& text) {
-              return std::atof(text.c_str()) > 0 ? std::string() : "is a size above 0, such as 256M, not " + text;
-            },
-            ""));
+        ->transform(size_in_bytes());
   }
   void engine(CLI::App* sub) {
     limits(sub);
     sub->add_option("--chunk", o_.chunk, "samples that move together (default: the planner decides)")
         ->type_name("N")
-        ->check(at_least(1));
+        ->check(whole(1));
     sub->add_option("--set", knobs_, "a knob of one step: parallelism or chunk")
         ->type_name("STEP.KNOB=V")
         ->allow_extra_args(false);
@@ -331,6 +375,20 @@ class Parser {
     for (const CLI::App* sub : app_.get_subcommands({})) names.push_back(sub->get_name());
     std::string hint = did_you_mean(word, names);
     return fmt::format("no command `{}`{}", word, hint.empty() ? "" : "; " + hint);
+  }
+  /// An option without its value, or a flag with one, by the library's words for it.
+  std::string missing_value(const std::string& words) {
+    for (const CLI::Option* option : chosen()->get_options({})) {
+      for (const std::string& name : option->get_lnames()) {
+        const size_t at = words.find("--" + name);
+        const size_t end = at + name.size() + 2;
+        if (at == std::string::npos || (end < words.size() && (std::isalnum(static_cast<unsigned char>(words[end])) || words[end] == '-')))
+          continue;
+        if (option->get_type_name().empty()) return fmt::format("--{} takes no value", name);
+        return fmt::format("--{} needs a value: --{} {}", name, name, option->get_type_name());
+      }
+    }
+    return words;
   }
   std::string unknown_word() {
     std::string word = chosen()->remaining(true).front();

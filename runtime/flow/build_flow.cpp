@@ -201,11 +201,13 @@ class Runner::Engine final : public SerialEvents {
   class GroupClaim;
   size_t young_limit() const { return options_.memory / 2; }
   bool is_oldest_locked(const Packet& packet) const;
+  bool is_batch_to_be(const Lane& lane) const;
   bool others_move_locked(int asking) const;
   bool recall_one_locked();
   void obtain_for_lane(Packet& packet, bool in_parallel, size_t bytes);
   void obtain_for_group(const Group& group, size_t bytes);
-  bool split_locked(Packet& packet);
+  bool can_split(const Packet& packet) const;
+  void split_locked(Packet& packet);
   void fail_memory(const MemoryExceeded& what, const SerialOp* op);
   void run_packet(Packet& packet);
   bool blocked_locked(const Lane& lane) const;
@@ -592,9 +594,7 @@ Runner::Engine::Input Runner::Engine::build_above(PlanNodeId id, Group* group, s
 void Runner::Engine::find_skips() {
   for (const auto& lane : lanes_) {
     SerialOp* batch = lane->target;
-    if (batch->plan_node().kind != PlanNode::Kind::Batch || lane->first->chunk_rows <= 0) continue;
-    const Attrs& attrs = plan_.graph.node(batch->plan_node().node).attrs;
-    if (!attrs.has("batch_size") || lane->first->chunk_rows != attrs.integer("batch_size")) continue;
+    if (!is_batch_to_be(*lane)) continue;
     bool keeps = true;
     for (const auto& stage : lane->stages) keeps = keeps && stage->keeps_rows();
     SerialOp* next = nullptr;
@@ -810,7 +810,7 @@ bool Runner::Engine::dispatch_one_locked(Lane& lane, bool forced) {
 }
 
 void Runner::Engine::launch_locked(const PacketPtr& packet) {
-  packet->oldest = packet->forced;
+  packet->oldest = packet->forced && (is_batch_to_be(*packet->lane) || !can_split(*packet));
   packet->ready_ns = monotonic_ns();
   reserved_ += packet->reserved;
   ++active_;
@@ -886,8 +886,10 @@ void Runner::Engine::obtain_for_lane(Packet& packet, bool in_parallel, size_t by
     {
       std::lock_guard lock(mutex_);
       if (stopping_ || packet.lane->closed) throw MemoryPostponed();
-      packet.oldest = is_oldest_locked(packet);
-      if (!packet.oldest) throw MemoryPostponed();
+      if (!is_oldest_locked(packet)) throw MemoryPostponed();
+      // Only one sample, or one batch, may have more than its share.
+      if (!is_batch_to_be(*packet.lane) && can_split(packet)) throw MemoryExceeded(bytes, pool_.in_use());
+      packet.oldest = true;
       if (pool_.try_charge(bytes, options_.memory)) return;
       if (recall_one_locked()) continue;
       if (last_try) throw MemoryExceeded(bytes, pool_.in_use());
@@ -936,8 +938,22 @@ void Runner::Engine::obtain_for_group(const Group& group, size_t bytes) {
   }
 }
 
-// Postpones the packet in two parts; false where it is a single row, or a batch.
-bool Runner::Engine::split_locked(Packet& packet) {
+// Its chunks are the batches that the operator below wants.
+bool Runner::Engine::is_batch_to_be(const Lane& lane) const {
+  const PlanNode& target = lane.target->plan_node();
+  if (target.kind != PlanNode::Kind::Batch || lane.first->chunk_rows <= 0) return false;
+  const Attrs& attrs = plan_.graph.node(target.node).attrs;
+  return attrs.has("batch_size") && lane.first->chunk_rows == attrs.integer("batch_size");
+}
+
+bool Runner::Engine::can_split(const Packet& packet) const {
+  if (packet.lane->reader) return packet.end - packet.begin > 1;
+  return packet.inputs.size() > 1 ||
+         (!packet.lane->first->on_batches && !packet.inputs.empty() && packet.inputs[0]->rows > 1);
+}
+
+// Postpones the packet in two parts.
+void Runner::Engine::split_locked(Packet& packet) {
   Lane& lane = *packet.lane;
   auto part = [&](bool first) {
     auto out = std::make_shared<Packet>();
@@ -954,14 +970,12 @@ bool Runner::Engine::split_locked(Packet& packet) {
   };
   PacketPtr head = part(true), tail = part(false);
   if (lane.reader) {
-    if (packet.end - packet.begin < 2) return false;
     head->end = tail->begin = packet.begin + (packet.end - packet.begin) / 2;
   } else if (packet.inputs.size() > 1) {
     const auto middle = packet.inputs.begin() + static_cast<int64_t>(packet.inputs.size() / 2);
     head->inputs.assign(packet.inputs.begin(), middle);
     tail->inputs.assign(middle, packet.inputs.end());
   } else {
-    if (lane.first->on_batches || packet.inputs.empty() || packet.inputs[0]->rows < 2) return false;
     const ChunkPtr& whole = packet.inputs[0];
     const int64_t middle = whole->rows / 2;
     head->inputs = {slice(whole, 0, middle)};
@@ -969,7 +983,6 @@ bool Runner::Engine::split_locked(Packet& packet) {
   }
   lane.postpone(std::move(tail));
   lane.postpone(std::move(head));
-  return true;
 }
 
 void Runner::Engine::fail_memory(const MemoryExceeded& what, const SerialOp* op) {
@@ -1118,8 +1131,12 @@ void Runner::Engine::lane_body(const PacketPtr& packet) {
     } catch (const MemoryExceeded& e) {
       packet->chunks.clear();
       std::lock_guard lock(mutex_);
-      halved = split_locked(*packet);
-      if (!halved) fail_memory(e, nullptr);
+      halved = can_split(*packet);
+      if (halved) {
+        split_locked(*packet);
+      } else {
+        fail_memory(e, nullptr);
+      }
     } catch (const std::exception& e) {
       fail_machine(e.what());
     }

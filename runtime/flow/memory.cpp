@@ -166,7 +166,12 @@ void BufferPool::release_memory(BufferRef::Block* block) {
 void* Arena::allocate(size_t bytes) {
   size_t size = (std::max<size_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
   if (static_cast<size_t>(end_ - next_) < size) {
-    size_t block = std::max(size, std::min(kLargestBlock, std::max(kFirstBlock, total_)));
+    const size_t block = std::max(size, std::min(kLargestBlock, std::max(kFirstBlock, total_)));
+    if (size > block / 8 && size > kFirstBlock) {  // a block of its own: half of a larger one might stay empty
+      blocks_.push_back(pool_->take(size));
+      total_ += blocks_.back().capacity();
+      return blocks_.back().data();
+    }
     blocks_.push_back(pool_->take(block));
     next_ = blocks_.back().data();
     end_ = next_ + blocks_.back().capacity();

@@ -100,7 +100,7 @@ struct RunResult {
   size_t peak_bytes = 0;       ///< in flight
   size_t base_rss = 0;         ///< resident set before the first chunk was read, bytes
   std::vector<OperatorReport> operators;
-  State state;  ///< after the last record delivered
+  State state;  ///< after the last record delivered; without `program` where the run never began
 };
 
 class Runner {

@@ -279,13 +279,24 @@ class Run {
         code = kExitRun;
         break;
     }
-    // What a saved state continues is what was delivered: a failed run can be resumed once its cause is gone.
-    if (!options_.save_state.empty() && result.end != End::SinkClosed) {
-      if (auto problem = write_file_atomically(options_.save_state, to_json(result.state)))
+    // What a saved state continues is what was delivered: a failed run can be resumed once its cause is gone. So the
+    // output up to there is kept together with the state, or neither is.
+    const bool resumable =
+        !options_.save_state.empty() && result.end != End::SinkClosed && !result.state.program.empty();
+    bool kept = true;
+    if (code == kExitOk || (resumable && watch_->records() > 0)) {
+      if (auto problem = delivery_.close()) {
         code = show_problem(*problem);
+        kept = false;
+      }
     }
-    if (code == kExitOk) {
-      if (auto problem = delivery_.close()) code = show_problem(*problem);
+    if (resumable && kept) {
+      if (auto problem = write_file_atomically(options_.save_state, to_json(result.state))) {
+        code = show_problem(*problem);
+      } else if (code != kExitOk && !options_.out.empty() && watch_->records() > 0) {
+        say(fmt::format("`{}` holds the {} records before `{}`; --resume goes on from there, into another folder",
+                        options_.out, watch_->records(), options_.save_state));
+      }
     }
     if (code == kExitOk && !options_.trace.empty()) {
       if (auto problem = trace_.close()) code = show_problem(*problem);
@@ -298,7 +309,23 @@ class Run {
     }
     if (options_.stats) say(report.table());
     if (code == kExitOk) say(report.one_line());
+    if (code == kExitOk && result.records == 0) hint_at_nothing(result);
     return code;
+  }
+
+  /// Why a run delivered nothing, where an incomplete batch is the reason.
+  void hint_at_nothing(const RunResult& result) const {
+    for (const OperatorReport& op : result.operators) {
+      if (op.samples_in == 0 || op.samples > 0) continue;
+      for (NodeId id : session_.graph().topological()) {
+        const Node& node = session_.graph().node(id);
+        if (!node.attrs.has("drop_remainder") || !node.attrs.flag("drop_remainder")) continue;
+        if (std::find(op.steps.begin(), op.steps.end(), node.step) == op.steps.end()) continue;
+        say(fmt::format("hint: the {} samples that come to `{}` (line {}) do not fill a batch of {}, and drop_remainder "
+                        "drops them; give a smaller batch_size, or leave drop_remainder out",
+                        op.samples_in, node.op->name, session_.line_of(node.origin), node.attrs.integer("batch_size")));
+      }
+    }
   }
 
   RunReport make_report(const RunResult& result) const {

@@ -49,8 +49,9 @@ std::string index_text(const DeliveredField& field, int64_t flat) {
   return "[" + out + "]";
 }
 
-/// Why two fields are not the same to the bit, or "".
-std::string difference(DeliveredField expected, DeliveredField found) {
+/// Why two fields are not the same to the bit, or ""; `at`: the element where they differ.
+std::string difference(DeliveredField expected, DeliveredField found, int64_t& at) {
+  at = 0;
   if (expected.elem != found.elem || expected.shape != found.shape) {
     return fmt::format("is {}, as written it is {}", shape_text(found), shape_text(expected));
   }
@@ -64,6 +65,7 @@ std::string difference(DeliveredField expected, DeliveredField found) {
                     : std::memcmp(static_cast<const char*>(expected.data) + static_cast<size_t>(i) * size,
                                   static_cast<const char*>(found.data) + static_cast<size_t>(i) * size, size) == 0;
     if (same) continue;
+    at = i;
     return fmt::format("element {} is {}, as written it is {}", index_text(expected, i), element_text(found, i),
                        element_text(expected, i));
   }
@@ -113,8 +115,14 @@ class Comparer : public Sink {
         if (*candidate.name == *field.name) other = &candidate;
       }
       if (other == nullptr) return differ(fmt::format("field `{}` is missing", *field.name));
-      std::string what = difference(delivered(field), delivered(*other));
-      if (!what.empty()) return differ(fmt::format("field `{}`: {}", *field.name, what));
+      int64_t at = 0;
+      std::string what = difference(delivered(field), delivered(*other), at);
+      if (!what.empty()) {
+        const int64_t each = record.batched ? std::max<int64_t>(field.value.size() / std::max<int64_t>(view.members, 1), 1) : 1;
+        const SampleId id = view.member_id(record.batched ? at / each : 0);
+        return differ(fmt::format("sample {} ({}): field `{}`: {}", to_string(id), reference_.sources().describe(id),
+                                  *field.name, what));
+      }
       out_.fields.emplace(*field.name, to_string(*field.type));
       all.fields.push_back(delivered(field));
     }
@@ -168,6 +176,12 @@ class Verifier {
     if (!outcome.problem.empty()) return guilty(how, optimized.trace, outcome);
     if (outcome.failure) {
       session_.show_failure(*outcome.failure, sources_->describe(outcome.failure->id));
+    }
+    if (outcome.records == 0 && !outcome.failure) {
+      const int printed = print(fmt::format(
+          "0 records compared: neither the plan nor the program as written delivers any\nplan {}\n", optimized.plan.hash));
+      say("hint: `zephonc run FILE --stats` shows how many samples come to each step");
+      return printed;
     }
     std::string fields;
     for (const auto& [name, type] : outcome.fields)

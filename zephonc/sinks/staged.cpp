@@ -2,13 +2,19 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <utility>
+#include <vector>
+
+#include "zephonc/console.h"
 
 namespace zephon {
 namespace {
@@ -16,6 +22,34 @@ namespace {
 constexpr size_t kBuffer = 1 << 18;
 
 std::string temporary_name(const std::string& path) { return fmt::format("{}.partial-{}", path, getpid()); }
+
+/// Removes what runs that were killed have left beside `path`. One that is alive, here or in another container, has a
+/// process or a lock.
+void remove_leftovers(const std::string& path) {
+  namespace fs = std::filesystem;
+  const fs::path wanted(path);
+  const std::string prefix = wanted.filename().string() + ".partial-";
+  std::error_code error;
+  const fs::path folder = wanted.parent_path().empty() ? fs::path(".") : wanted.parent_path();
+  std::vector<fs::path> found;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (!name.starts_with(prefix)) continue;
+    pid_t pid = 0;
+    const char* last = name.data() + name.size();
+    const auto [rest, bad] = std::from_chars(name.data() + prefix.size(), last, pid);
+    if (bad != std::errc() || rest != last || pid <= 0) continue;
+    if (pid != getpid() && (kill(pid, 0) == 0 || errno != ESRCH)) continue;
+    found.push_back(it->path());
+  }
+  for (const fs::path& old : found) {
+    const int fd = ::open(old.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const bool held = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (!held && fs::remove_all(old, error) > 0 && !error)
+      say(fmt::format("removed `{}`, which a run that was killed had left", old.string()));
+    if (fd >= 0) ::close(fd);
+  }
+}
 
 std::string without_trailing_slashes(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
@@ -47,6 +81,8 @@ std::optional<Failure> FileWriter::open(const std::string& path, const std::stri
   if (fd_ < 0) failure_ = write_failure(shown, errno);
   return failure_;
 }
+
+void FileWriter::lock() const { (void)flock(fd_, LOCK_EX | LOCK_NB); }
 
 std::optional<Failure> FileWriter::flush() {
   const char* at = buffer_.data();
@@ -100,10 +136,15 @@ std::optional<Failure> StagedFile::open(const std::string& path) {
     temporary_.clear();
     return write_failure(path, EISDIR);
   }
+  if (!direct_) remove_leftovers(path);
   std::optional<Failure> failure = writer_.open(temporary_, path);
-  if (failure) temporary_.clear();
+  if (failure) {
+    temporary_.clear();
+    return failure;
+  }
   // What replaces a file may be read by whom that file was for.
-  if (!failure && S_ISREG(info.st_mode)) chmod(temporary_.c_str(), info.st_mode & 07777);
+  if (S_ISREG(info.st_mode)) chmod(temporary_.c_str(), info.st_mode & 07777);
+  if (!direct_) writer_.lock();
   return failure;
 }
 
@@ -125,6 +166,7 @@ std::optional<Failure> write_file_atomically(const std::string& path, std::strin
 StagedFolder::~StagedFolder() {
   std::error_code ignored;
   if (!temporary_.empty()) std::filesystem::remove_all(temporary_, ignored);
+  if (lock_ >= 0) ::close(lock_);
 }
 
 std::optional<Failure> StagedFolder::open(const std::string& path) {
@@ -137,8 +179,10 @@ std::optional<Failure> StagedFolder::open(const std::string& path) {
     }
   }
   std::string temporary = temporary_name(path_);
-  std::filesystem::remove_all(temporary, error);
+  remove_leftovers(path_);
   if (mkdir(temporary.c_str(), 0777) != 0) return write_failure(path_, errno);
+  lock_ = ::open(temporary.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (lock_ >= 0) (void)flock(lock_, LOCK_EX | LOCK_NB);
   temporary_ = std::move(temporary);
   return std::nullopt;
 }

@@ -1,6 +1,7 @@
 #pragma once
 // Files and folders that appear under their name only when they are complete: what is written goes to a neighbour with
-// a temporary name, and a rename makes it the real thing. Killed at any moment, nothing that looks whole is left.
+// a temporary name, and a rename makes it the real thing. Killed at any moment, nothing that looks whole is left; what
+// is left (NAME.partial-PID) is removed by the next who writes there.
 
 #include <sys/types.h>
 
@@ -32,6 +33,8 @@ class FileWriter {
   /// Flushes, and asks the disk to keep it where `sync`.
   std::optional<Failure> close(bool sync);
   bool is_open() const { return fd_ >= 0; }
+  /// Tells other processes that somebody is at it.
+  void lock() const;
 
  private:
   std::optional<Failure> flush();
@@ -61,7 +64,10 @@ std::optional<Failure> write_file_atomically(const std::string& path, std::strin
 /// A folder. An existing one is taken only if it is empty.
 class StagedFolder {
  public:
+  StagedFolder() = default;
   ~StagedFolder();
+  StagedFolder(const StagedFolder&) = delete;
+  StagedFolder& operator=(const StagedFolder&) = delete;
   std::optional<Failure> open(const std::string& path);
   /// Where to write a member, and what messages call it.
   std::string file(std::string_view name) const { return temporary_ + "/" + std::string(name); }
@@ -70,6 +76,7 @@ class StagedFolder {
 
  private:
   std::string path_, temporary_;
+  int lock_ = -1;
 };
 
 }  // namespace zephon
