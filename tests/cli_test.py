@@ -371,6 +371,16 @@ class Usage(Case):
         report = json.loads(self.expect(0, "run", "b.zpl", "--memory", enough, "--json").out)
         self.assertEqual(report["samples"], 1)
 
+    def test_the_resident_set_is_within_the_budget(self):
+        self.write("p.zpl", "zpl 1\npipeline p(root: path) { files(\"{root}/*/*.jpg\") | shuffle()"
+                            " | image = bytes.decode_image(mode=\"rgb\").random_resized_crop(224, 224).to_chw()"
+                            " | select image | batch(4) }\n")
+        for threads in (1, 2, 8):
+            for budget in (16, 32):
+                report = json.loads(self.expect(0, "run", "p.zpl", f"root={PHOTOS}", "--epochs", 6, "--threads", threads,
+                                                "--memory", f"{budget}M", "--json").out)
+                self.assertLessEqual(report["peak_rss"] - report["base_rss"], budget << 20, (threads, budget))
+
     def test_the_least_memory_is_enough(self):
         for example in ("imagenet", "segmentation", "table", "signal"):
             path = os.path.join(ROOT, f"examples/{example}.zpl")

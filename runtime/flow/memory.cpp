@@ -1,5 +1,6 @@
 #include "runtime/flow/memory.h"
 
+#include <malloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -89,6 +90,13 @@ void BufferPool::reserve(size_t bytes) {
     evict_locked(evicted);
   }
   for (BufferRef::Block* old : evicted) release_memory(old);
+}
+
+BufferPool::BufferPool(size_t limit) : limit_(limit) {
+  // Left alone, the allocator learns from what is freed to keep large blocks in its heap, where they stay resident: the
+  // process would then hold several times what is counted here. The same for what libraries take (decoders).
+  static const int fixed = mallopt(M_MMAP_THRESHOLD, 128 << 10);
+  (void)fixed;
 }
 
 BufferPool::~BufferPool() {

@@ -94,7 +94,7 @@ class BufferPool {
  public:
   /// `limit`: bytes; free buffers are kept for reuse only while they and those in use stay within it. What a thread
   /// without a claim takes is counted, never refused.
-  explicit BufferPool(size_t limit) : limit_(limit) {}
+  explicit BufferPool(size_t limit);
   ~BufferPool();
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
