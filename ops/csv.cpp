@@ -131,7 +131,8 @@ ZEPHON_OP_DEF(Csv) = {
         "Zstandard form is read as what it holds. `columns` declares "
         "all columns in the order of the file, and must agree with the header. Nothing is guessed: a row with "
         "another number of fields, a text that is not of its type, broken quotes or more than `max_line_bytes` fail "
-        "the sample, where that column is needed. Of a column `T?` an empty text is a missing value. A quote that never closes costs its own line only. "
+        "the sample, where that column is needed. Of a column `T?` an empty text is a missing value. A quote that "
+        "never closes costs its own line only. "
         "Blank lines at the end of the file are no rows; one before the end is a row of one empty field. A number too "
         "close to 0 for its type rounds to it; one too large is not of the type.",
     .example = "csv(\"examples/data/ecg.csv\", columns={millivolt: f32})",

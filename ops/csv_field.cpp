@@ -32,7 +32,8 @@ Value define(DefineCall& call) {
   if (!fields) return Value::failed(call.failure("R0403", error));
   const auto count = static_cast<size_t>(attrs.integer("count"));
   if (row.empty() && count > 1)
-    return Value::failed(call.failure("R0403", fmt::format("a blank line, where the program declares {} fields", count)));
+    return Value::failed(
+        call.failure("R0403", fmt::format("a blank line, where the program declares {} fields", count)));
   if (fields->size() != count) {
     return Value::failed(
         call.failure("R0403", fmt::format("the row has {} fields, the program declares {}", fields->size(), count)));

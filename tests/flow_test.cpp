@@ -383,7 +383,8 @@ TEST(FlowMemory, WhatIsKnownOnlyLaterStaysWithinTheBudgetToo) {
     for (int64_t chunk : {1, 2, 8}) {
       for (double ns : {0.0, 1e7}) {  // heavy rows are made in parallel
         PlanMaker m;
-        const Plan& plan = m.deliver(bulky_rows(m, m.range(100, chunk), 10'000, ns), {{"b", m.field("b", kBulkyType)}}, false);
+        const Plan& plan =
+            m.deliver(bulky_rows(m, m.range(100, chunk), 10'000, ns), {{"b", m.field("b", kBulkyType)}}, false);
         CheckBulky sink(10'000);
         RunResult result = run(plan, sink, with_threads(threads, kUncountedBytes + kBudget));
         ASSERT_EQ(result.end, RunResult::End::Complete) << result.failure->failure.message;
@@ -422,8 +423,8 @@ TEST(FlowMemory, BatchesAreStackedWithinTheBudget) {
   constexpr size_t kBudget = 1'000'000;
   for (int threads : {1, 2, 8}) {
     PlanMaker m;
-    const Plan& plan = m.deliver(m.batch(bulky_rows(m, m.range(100, 5), 10'000, 0, 1), 4),
-                                 {{"b", m.field("b", kBulkyType)}}, true);
+    const Plan& plan =
+        m.deliver(m.batch(bulky_rows(m, m.range(100, 5), 10'000, 0, 1), 4), {{"b", m.field("b", kBulkyType)}}, true);
     CheckBulky sink(10'000, 1);
     RunResult result = run(plan, sink, with_threads(threads, kUncountedBytes + kBudget));
     ASSERT_EQ(result.end, RunResult::End::Complete) << threads << ": " << result.failure->failure.message;
@@ -467,8 +468,8 @@ TEST(FlowMemory, AWindowThatDoesNotFitEndsTheRun) {
     window.set("buffer_size", int64_t{50});
     window.set("seed", int64_t{1});
     window.set("reshuffle_each_epoch", true);
-    PlanNodeId shuffled = m.serial(PlanNode::Kind::Serial, "shuffle_window", window,
-                                   {bulky_rows(m, m.range(100, 2), 10'000)});
+    PlanNodeId shuffled =
+        m.serial(PlanNode::Kind::Serial, "shuffle_window", window, {bulky_rows(m, m.range(100, 2), 10'000)});
     const Plan& plan = m.deliver(shuffled, {{"b", m.field("b", kBulkyType)}}, false);
     CheckBulky sink(10'000);
     RunResult result = run(plan, sink, with_threads(threads, kUncountedBytes + 4'000'000));

@@ -196,9 +196,10 @@ TEST_F(SourcesTest, CsvAQuoteThatNeverClosesCostsItsOwnLine) {
 
 TEST_F(SourcesTest, CsvRaggedAndEmptyLines) {
   write("t.csv", "id,name\n1\n2,b,c\n\n3,d\n");
-  EXPECT_EQ(rows(csv("t.csv", {kId, kName})), (Lines{"R0403 the row has 1 fields, the program declares 2",
-                                                     "R0403 the row has 3 fields, the program declares 2",
-                                                     "R0403 a blank line, where the program declares 2 fields", "3|d"}));
+  EXPECT_EQ(
+      rows(csv("t.csv", {kId, kName})),
+      (Lines{"R0403 the row has 1 fields, the program declares 2", "R0403 the row has 3 fields, the program declares 2",
+             "R0403 a blank line, where the program declares 2 fields", "3|d"}));
 }
 
 TEST_F(SourcesTest, CsvBlankLinesAtTheEndAreNoRows) {

@@ -1,18 +1,16 @@
 #include "zephonc/command_line.h"
 
-#include <charconv>
-#include <cmath>
-#include <cstdlib>
-#include <limits>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 #include <map>
 
 #include "frontend/diag/diagnostic.h"
@@ -382,7 +380,8 @@ class Parser {
       for (const std::string& name : option->get_lnames()) {
         const size_t at = words.find("--" + name);
         const size_t end = at + name.size() + 2;
-        if (at == std::string::npos || (end < words.size() && (std::isalnum(static_cast<unsigned char>(words[end])) || words[end] == '-')))
+        if (at == std::string::npos ||
+            (end < words.size() && (std::isalnum(static_cast<unsigned char>(words[end])) || words[end] == '-')))
           continue;
         if (option->get_type_name().empty()) return fmt::format("--{} takes no value", name);
         return fmt::format("--{} needs a value: --{} {}", name, name, option->get_type_name());

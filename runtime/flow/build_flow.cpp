@@ -9,12 +9,12 @@
 // fit, lanes nearest to the end first. Tokens are the bytes that the pool has given out plus what chunks under way are
 // expected to take; both are counted where memory is, so a dropped row or a failure cannot lose one.
 //
-// What a chunk really takes is often known only on the way (files, pictures). The pool is the limit: all that is not the
-// oldest shares half of the budget; a packet that would pass it is POSTPONED: it gives back all that it took and begins
-// again later, for a stage is a function of what comes to it. The oldest may use the whole budget. Where that is not
-// free, packets that are done and wait for their turn are RECALLED, youngest first: postponed as well. If the oldest is
-// alone and still does not fit it is cut in half, down to one row; and if that does not fit, the run has failed.
-// Serial operators cannot begin again: they wait until the others are out of the way.
+// What a chunk really takes is often known only on the way (files, pictures). The pool is the limit: all that is not
+// the oldest shares half of the budget; a packet that would pass it is POSTPONED: it gives back all that it took and
+// begins again later, for a stage is a function of what comes to it. The oldest may use the whole budget. Where that is
+// not free, packets that are done and wait for their turn are RECALLED, youngest first: postponed as well. If the
+// oldest is alone and still does not fit it is cut in half, down to one row; and if that does not fit, the run has
+// failed. Serial operators cannot begin again: they wait until the others are out of the way.
 //
 // Failures are rows like any other until Deliver. A body never throws: what its work throws becomes the end of the run.
 
@@ -118,8 +118,7 @@ struct Lane final : Outlet {
   void push(ChunkPtr chunk) override { enqueue(std::move(chunk)); }
   void end() override { enqueue_end(); }
   bool has_work() const {
-    return !closed &&
-           (!postponed.empty() || (!exhausted && (reader != nullptr || !queue.empty() || queue_ended)));
+    return !closed && (!postponed.empty() || (!exhausted && (reader != nullptr || !queue.empty() || queue_ended)));
   }
   void postpone(PacketPtr packet) {
     auto at = std::find_if(postponed.begin(), postponed.end(),
@@ -1003,9 +1002,9 @@ void Runner::Engine::fail_memory(const MemoryExceeded& what, const SerialOp* op)
   failure.failure.code = "R0504";
   const std::string held =
       what.in_use < what.bytes / 64 ? "" : fmt::format(" beside the {} that must be held meanwhile", size(what.in_use));
-  failure.failure.message = fmt::format("{} needs {}{}, more than a memory budget of {} has room for; --memory {}M would do",
-                                        who, size(what.bytes), held, size(options_.memory + kUncountedBytes),
-                                        ((enough + kUncountedBytes) >> 20) + 1);
+  failure.failure.message = fmt::format(
+      "{} needs {}{}, more than a memory budget of {} has room for; --memory {}M would do", who, size(what.bytes), held,
+      size(options_.memory + kUncountedBytes), ((enough + kUncountedBytes) >> 20) + 1);
   fail(std::move(failure));
 }
 

@@ -156,8 +156,8 @@ class NodeStream final : public SampleStream {
 
 std::unique_ptr<SampleStream> ReferenceContext::open(ReferenceRun& run, NodeId id, EpochContext epoch) {
   const Node& node = run.graph_.node(id);
-  if (node.op->cls == OpClass::Source) return std::make_unique<NodeStream>(
-        run, id, epoch, std::make_unique<SourceStream>(*run.sources_, node, id, epoch));
+  if (node.op->cls == OpClass::Source)
+    return std::make_unique<NodeStream>(run, id, epoch, std::make_unique<SourceStream>(*run.sources_, node, id, epoch));
   ZEPHON_CHECK(node.op->define.stream, "operator `{}` has no definition", node.op->name);
   return std::make_unique<NodeStream>(run, id, std::move(epoch), *node.op);
 }

@@ -177,8 +177,8 @@ class Run {
     std::string text = fmt::format("error[R0505]: no record was delivered for {}; {} samples were read",
                                    human_seconds(options_.stall_timeout), report.samples_read);
     for (const StallReport::Dropped& dropped : report.dropped) {
-      text += fmt::format("{} {} by line {}", &dropped == &report.dropped.front() ? ", and dropped:" : ",", dropped.samples,
-                          session_.line_of(dropped.where));
+      text += fmt::format("{} {} by line {}", &dropped == &report.dropped.front() ? ", and dropped:" : ",",
+                          dropped.samples, session_.line_of(dropped.where));
       text += fmt::format(" (`{}`)", session_.text_of(dropped.where));
     }
     return text + "\n" + report.status;
@@ -321,9 +321,10 @@ class Run {
         const Node& node = session_.graph().node(id);
         if (!node.attrs.has("drop_remainder") || !node.attrs.flag("drop_remainder")) continue;
         if (std::find(op.steps.begin(), op.steps.end(), node.step) == op.steps.end()) continue;
-        say(fmt::format("hint: the {} samples that come to `{}` (line {}) do not fill a batch of {}, and drop_remainder "
-                        "drops them; give a smaller batch_size, or leave drop_remainder out",
-                        op.samples_in, node.op->name, session_.line_of(node.origin), node.attrs.integer("batch_size")));
+        say(fmt::format(
+            "hint: the {} samples that come to `{}` (line {}) do not fill a batch of {}, and drop_remainder "
+            "drops them; give a smaller batch_size, or leave drop_remainder out",
+            op.samples_in, node.op->name, session_.line_of(node.origin), node.attrs.integer("batch_size")));
       }
     }
   }

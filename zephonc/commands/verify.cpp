@@ -118,7 +118,8 @@ class Comparer : public Sink {
       int64_t at = 0;
       std::string what = difference(delivered(field), delivered(*other), at);
       if (!what.empty()) {
-        const int64_t each = record.batched ? std::max<int64_t>(field.value.size() / std::max<int64_t>(view.members, 1), 1) : 1;
+        const int64_t each =
+            record.batched ? std::max<int64_t>(field.value.size() / std::max<int64_t>(view.members, 1), 1) : 1;
         const SampleId id = view.member_id(record.batched ? at / each : 0);
         return differ(fmt::format("sample {} ({}): field `{}`: {}", to_string(id), reference_.sources().describe(id),
                                   *field.name, what));
@@ -178,8 +179,9 @@ class Verifier {
       session_.show_failure(*outcome.failure, sources_->describe(outcome.failure->id));
     }
     if (outcome.records == 0 && !outcome.failure) {
-      const int printed = print(fmt::format(
-          "0 records compared: neither the plan nor the program as written delivers any\nplan {}\n", optimized.plan.hash));
+      const int printed =
+          print(fmt::format("0 records compared: neither the plan nor the program as written delivers any\nplan {}\n",
+                            optimized.plan.hash));
       say("hint: `zephonc run FILE --stats` shows how many samples come to each step");
       return printed;
     }
