@@ -25,6 +25,8 @@ struct Case {
   size_t number;
 };
 
+void PrintTo(const Case& c, std::ostream* out) { *out << c.rule->name << " " << c.number; }
+
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
   for (const RuleEntry& entry : all_rules()) {
