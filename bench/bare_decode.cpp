@@ -5,6 +5,7 @@
 // Prints one JSON object: samples, seconds (wall), cpu_seconds (all threads, reading included), decode_cpu_seconds
 // (decoding alone), samples_per_second. A file that libjpeg-turbo refuses ends the program with code 2.
 #include <fmt/format.h>
+#include <jpeglib.h>  // needs <cstdio> before it
 
 #include <algorithm>
 #include <atomic>
@@ -19,8 +20,6 @@
 #include <string_view>
 #include <thread>
 #include <vector>
-
-#include <jpeglib.h>  // needs <cstdio> before it
 
 namespace {
 
@@ -130,8 +129,10 @@ int main(int argc, char** argv) {
   double total = 0, decoding = 0;
   for (size_t t = 0; t < threads; ++t) total += cpu[t], decoding += decode_cpu[t];
   const size_t samples = files.size() * epochs;
-  fmt::print(R"({{"samples": {}, "threads": {}, "seconds": {:.6f}, "cpu_seconds": {:.6f}, "decode_cpu_seconds": {:.6f}, )"
-             R"("samples_per_second": {:.1f}}})" "\n",
-             samples, threads, seconds, total, decoding, static_cast<double>(samples) / seconds);
+  fmt::print(
+      R"({{"samples": {}, "threads": {}, "seconds": {:.6f}, "cpu_seconds": {:.6f}, "decode_cpu_seconds": {:.6f}, )"
+      R"("samples_per_second": {:.1f}}})"
+      "\n",
+      samples, threads, seconds, total, decoding, static_cast<double>(samples) / seconds);
   return 0;
 }

@@ -938,8 +938,8 @@ bool Compiler::meet(const OpDef& op, std::vector<Operand>& args, const ast::Expr
   return true;
 }
 
-// A static argument that the operator's rule of types refused: "\x1fNAME\x1fOFFSET\x1fMESSAGE", OFFSET the byte of the text
-// that is wrong, or -1. The caret stands inside of the text where what is written is what is meant.
+// A static argument that the operator's rule of types refused: "\x1fNAME\x1fOFFSET\x1fMESSAGE", OFFSET the byte of the
+// text that is wrong, or -1. The caret stands inside of the text where what is written is what is meant.
 void Compiler::refuse_static_argument(const OpDef& op, const std::string& text, const ast::Expr& e, Frame& frame) {
   const size_t name_end = text.find('\x1f', 1), offset_end = text.find('\x1f', name_end + 1);
   const std::string name = text.substr(1, name_end - 1), message = text.substr(offset_end + 1);

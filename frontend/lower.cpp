@@ -254,14 +254,11 @@ void Compiler::add_implicit(Flow& flow, const OpDef& op, const Span& span) {
       std::vector<int64_t> shape;
       for (const Dim& dim : columns[i].type.shape) shape.push_back(dim.extent);
       auto part = [&](std::string name, std::string_view what, int64_t level) {
-        std::map<std::string, Attr> own = {{"index", static_cast<int64_t>(i)},
-                                           {"name", columns[i].name},
-                                           {"type", columns[i].type.elem},
-                                           {"shape", shape},
-                                           {"column", Schema{{columns[i]}}},
-                                           {"count", static_cast<int64_t>(columns.size())},
-                                           {"part", std::string(what)},
-                                           {"level", level}};
+        std::map<std::string, Attr> own = {
+            {"index", static_cast<int64_t>(i)}, {"name", columns[i].name},
+            {"type", columns[i].type.elem},     {"shape", shape},
+            {"column", Schema{{columns[i]}}},   {"count", static_cast<int64_t>(columns.size())},
+            {"part", std::string(what)},        {"level", level}};
         Operand value = apply(column_op, {*row}, shared(column_op, own), written, frame);
         if (value.kind == Operand::Kind::Dynamic) add(name, value);
       };
@@ -633,7 +630,8 @@ void Compiler::lower_call(const ast::Step& step, Flow& flow) {
     flow.broken = true;
     return;
   }
-  if (op->cls == OpClass::Composite && signature_of(*op).parameters[0].name == "part") return lower_split(*op, step, flow);
+  if (op->cls == OpClass::Composite && signature_of(*op).parameters[0].name == "part")
+    return lower_split(*op, step, flow);
   Frame frame = frame_of(flow, e.text, flow.assignments[e.text]++);
   std::set<std::string> knobs = {"parallelism", "buffer"}, extra = knobs;
   if (op->algebra.pads)
@@ -743,8 +741,8 @@ std::optional<Operand> Compiler::argument(const OpDef& op, const Parameter& para
   return std::nullopt;
 }
 
-// `split(part, by=x, train=0.9, val=0.1)`: what is named and no parameter is a share. The operator's expansion is a filter on
-// the part's range of hashes: hash h lies at (h + 2^63) / 2^64 of the whole.
+// `split(part, by=x, train=0.9, val=0.1)`: what is named and no parameter is a share. The operator's expansion is a
+// filter on the part's range of hashes: hash h lies at (h + 2^63) / 2^64 of the whole.
 void Compiler::lower_split(const OpDef& op, const ast::Step& step, Flow& flow) {
   const ast::Expr& e = step.expr;
   Frame frame = frame_of(flow, e.text, flow.assignments[e.text]++);

@@ -38,7 +38,8 @@ uint64_t hash_expr(const Expr& e) {
 }
 
 bool same(const Expr& a, const Expr& b) {
-  if (a.op != b.op || a.args != b.args || a.draw_id != b.draw_id || !(a.attrs == b.attrs) || !(a.type == b.type)) return false;
+  if (a.op != b.op || a.args != b.args || a.draw_id != b.draw_id || !(a.attrs == b.attrs) || !(a.type == b.type))
+    return false;
   if (!a.constant != !b.constant) return false;
   return !a.constant || *a.constant == *b.constant;
 }

@@ -5,7 +5,8 @@
 namespace zephon {
 
 const OpDef* OpTable::find(std::string_view name) const {
-  auto it = std::lower_bound(ops_.begin(), ops_.end(), name, [](const OpDef* op, std::string_view n) { return op->name < n; });
+  auto it = std::lower_bound(ops_.begin(), ops_.end(), name,
+                             [](const OpDef* op, std::string_view n) { return op->name < n; });
   return it != ops_.end() && (*it)->name == name ? *it : nullptr;
 }
 

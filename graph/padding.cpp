@@ -20,7 +20,8 @@ const Attr* own_padding(const Node& node, const std::string& field) {
   return nullptr;
 }
 
-// Calls f(first element in the small tensor, first element in the large one, elements) for each run of the last dimension.
+// Calls f(first element in the small tensor, first element in the large one, elements) for each run of the last
+// dimension.
 template <class F>
 void for_each_run(std::span<const int64_t> small, std::span<const int64_t> large, F&& f) {
   if (small.empty()) return f(0, 0, 1);
@@ -44,7 +45,8 @@ void for_each_run(std::span<const int64_t> small, std::span<const int64_t> large
 
 Scalar padding_of(const Node& node, const std::string& field, Elem elem) {
   const Attr* own = own_padding(node, field);
-  if (is_string(elem)) return Scalar::of_string(elem, own && std::holds_alternative<std::string>(*own) ? std::get<std::string>(*own) : "");
+  if (is_string(elem))
+    return Scalar::of_string(elem, own && std::holds_alternative<std::string>(*own) ? std::get<std::string>(*own) : "");
   // Companions (what is missing) of padded elements: nothing is.
   double value = is_companion(field) ? 0 : node.attrs.number("padding");
   if (own) {
@@ -65,9 +67,12 @@ std::string padding_problem(const Node& node, const Field& field) {
   const Attr* own = own_padding(node, field.name);
   const bool text = own && std::holds_alternative<std::string>(*own);
   if (is_string(field.type.elem))
-    return own && !text ? fmt::format("the padding of `{}` is a string, for it is `{}`", field.name, to_string(field.type)) : "";
+    return own && !text
+               ? fmt::format("the padding of `{}` is a string, for it is `{}`", field.name, to_string(field.type))
+               : "";
   if (field.type.has_static_shape() && !own) return "";
-  if (text) return fmt::format("the padding of `{}` cannot be a string, for it is `{}`", field.name, to_string(field.type));
+  if (text)
+    return fmt::format("the padding of `{}` cannot be a string, for it is `{}`", field.name, to_string(field.type));
   if (is_float(field.type.elem) || is_companion(field.name)) return "";
   double value = node.attrs.number("padding");
   if (own && std::holds_alternative<int64_t>(*own)) value = static_cast<double>(std::get<int64_t>(*own));

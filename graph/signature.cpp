@@ -39,8 +39,8 @@ class Reader {
 
  private:
   [[noreturn]] void malformed(std::string_view wanted) {
-    std::fprintf(stderr, "malformed signature of `%.*s` at byte %zu: expected %.*s\n", int(op_.name.size()), op_.name.data(),
-                 at_, int(wanted.size()), wanted.data());
+    std::fprintf(stderr, "malformed signature of `%.*s` at byte %zu: expected %.*s\n", int(op_.name.size()),
+                 op_.name.data(), at_, int(wanted.size()), wanted.data());
     std::abort();
   }
   void skip() {
@@ -72,7 +72,8 @@ class Reader {
   std::string number_text() {
     skip();
     const size_t begin = at_;
-    while (at_ < text_.size() && (word_char(text_[at_]) || text_[at_] == '-' || text_[at_] == '.' || text_[at_] == '+')) ++at_;
+    while (at_ < text_.size() && (word_char(text_[at_]) || text_[at_] == '-' || text_[at_] == '.' || text_[at_] == '+'))
+      ++at_;
     return std::string(text_.substr(begin, at_ - begin));
   }
 
@@ -107,11 +108,16 @@ class Reader {
 
   Attr default_value(const Parameter& p) {
     switch (p.static_kind) {
-      case StaticKind::Int: return int64_t{std::stoll(number_text())};
-      case StaticKind::Number: return std::stod(number_text());
-      case StaticKind::Bool: return word() == "true";
-      case StaticKind::Enum: return word();
-      case StaticKind::Elem: return *elem_from_name(word());
+      case StaticKind::Int:
+        return int64_t{std::stoll(number_text())};
+      case StaticKind::Number:
+        return std::stod(number_text());
+      case StaticKind::Bool:
+        return word() == "true";
+      case StaticKind::Enum:
+        return word();
+      case StaticKind::Elem:
+        return *elem_from_name(word());
       case StaticKind::String: {
         expect("\"");
         const size_t begin = at_;
@@ -134,10 +140,14 @@ class Reader {
         if (p.static_kind == StaticKind::Ints) return ints;
         return numbers;
       }
-      case StaticKind::Strings: expect("["); expect("]"); return std::vector<std::string>{};
+      case StaticKind::Strings:
+        expect("[");
+        expect("]");
+        return std::vector<std::string>{};
       case StaticKind::None:
       case StaticKind::Schema:
-      case StaticKind::Column: malformed("no default here");
+      case StaticKind::Column:
+        malformed("no default here");
     }
     malformed("a default");
   }
@@ -147,9 +157,9 @@ class Reader {
     p.name = word();
     expect(":");
     static constexpr std::pair<std::string_view, StaticKind> kKinds[] = {
-        {"int", StaticKind::Int},         {"number", StaticKind::Number},   {"bool!", StaticKind::Bool},
-        {"string", StaticKind::String},   {"ints", StaticKind::Ints},       {"numbers", StaticKind::Numbers},
-        {"strings", StaticKind::Strings}, {"enum", StaticKind::Enum},       {"elem", StaticKind::Elem},
+        {"int", StaticKind::Int},         {"number", StaticKind::Number}, {"bool!", StaticKind::Bool},
+        {"string", StaticKind::String},   {"ints", StaticKind::Ints},     {"numbers", StaticKind::Numbers},
+        {"strings", StaticKind::Strings}, {"enum", StaticKind::Enum},     {"elem", StaticKind::Elem},
         {"schema", StaticKind::Schema},   {"column", StaticKind::Column}};
     for (auto& [name, kind] : kKinds) {
       if (!accept(name)) continue;
@@ -173,7 +183,8 @@ class Reader {
       } else if (accept(">=")) {
         p.at_least = std::stoll(number_text());
       } else if (accept("=")) {
-        if (p.static_kind == StaticKind::None && p.pattern.elem == "bool" && p.pattern.shape.empty()) p.static_kind = StaticKind::Bool;
+        if (p.static_kind == StaticKind::None && p.pattern.elem == "bool" && p.pattern.shape.empty())
+          p.static_kind = StaticKind::Bool;
         p.default_value = default_value(p);
       } else {
         break;
@@ -237,16 +248,23 @@ class Unifier {
 
   Type result(const TypePattern& p) {
     Type t;
-    t.elem = is_variable(p.elem) && elems_.contains(p.elem) ? elems_.at(p.elem) : elem_from_name(p.elem).value_or(Elem::F32);
+    t.elem =
+        is_variable(p.elem) && elems_.contains(p.elem) ? elems_.at(p.elem) : elem_from_name(p.elem).value_or(Elem::F32);
     std::vector<Dim> dims;
     for (const DimPattern& d : p.shape) {
       switch (d.kind) {
-        case DimPattern::Kind::Extent: dims.push_back(Dim::of(d.extent)); break;
-        case DimPattern::Kind::Any: dims.push_back(Dim::unknown()); break;
+        case DimPattern::Kind::Extent:
+          dims.push_back(Dim::of(d.extent));
+          break;
+        case DimPattern::Kind::Any:
+          dims.push_back(Dim::unknown());
+          break;
         case DimPattern::Kind::Pack:
           for (const Dim& part : packs_[d.symbol]) dims.push_back(part);
           break;
-        case DimPattern::Kind::Symbol: dims.push_back(symbol(d.symbol)); break;
+        case DimPattern::Kind::Symbol:
+          dims.push_back(symbol(d.symbol));
+          break;
       }
     }
     if (p.box) {
@@ -301,7 +319,8 @@ class Unifier {
     return true;
   }
   // NumPy: align at the last dimension; 1 stretches.
-  static bool broadcast(std::map<std::string, std::vector<Dim>>& packs, const std::string& name, const std::vector<Dim>& part) {
+  static bool broadcast(std::map<std::string, std::vector<Dim>>& packs, const std::string& name,
+                        const std::vector<Dim>& part) {
     auto [it, fresh] = packs.emplace(name, part);
     if (fresh) return true;
     std::vector<Dim>& known = it->second;
@@ -355,7 +374,8 @@ std::optional<Type> unify(const OpDef& op, const Attrs& attrs, std::span<const T
     for (; at < end; ++at) {
       if (args[at].poison) return Type::poisoned();
       if (unifier.bind(p.pattern, args[at])) continue;
-      error = fmt::format("`{}` of `{}` needs {}, found `{}`", p.name, op.name, describe(p.pattern), to_string(args[at]));
+      error =
+          fmt::format("`{}` of `{}` needs {}, found `{}`", p.name, op.name, describe(p.pattern), to_string(args[at]));
       bad_arg = static_cast<int>(at);
       return std::nullopt;
     }
@@ -379,8 +399,8 @@ bool runtime_shape(const Expr& expr, std::span<const TensorRef> args, TensorRef&
     for (int32_t i = 0; i < out.rank; ++i) out.shape[i] = expr.type.shape[static_cast<size_t>(i)].extent;
     return true;
   }
-  // The same unification as at compile time, with every extent known. Small integer arguments (boxes, counts) are handed
-  // over as constants, for operators whose result depends on their values.
+  // The same unification as at compile time, with every extent known. Small integer arguments (boxes, counts) are
+  // handed over as constants, for operators whose result depends on their values.
   std::vector<Type> types;
   std::vector<Value> values(args.size());
   std::vector<const Value*> constants(args.size(), nullptr);

@@ -15,9 +15,10 @@ struct Symbol {
   std::string_view op, text;
   int precedence;
 };
-constexpr Symbol kBinary[] = {{"or", "or", 1},      {"and", "and", 2},  {"eq", "==", 4},  {"ne", "!=", 4}, {"lt", "<", 4},
-                              {"le", "<=", 4},      {"gt", ">", 4},     {"ge", ">=", 4},  {"add", "+", 5}, {"sub", "-", 5},
-                              {"mul", "*", 6},      {"div", "/", 6},    {"floor_div", "//", 6}, {"mod", "%", 6}};
+constexpr Symbol kBinary[] = {{"or", "or", 1},        {"and", "and", 2}, {"eq", "==", 4}, {"ne", "!=", 4},
+                              {"lt", "<", 4},         {"le", "<=", 4},   {"gt", ">", 4},  {"ge", ">=", 4},
+                              {"add", "+", 5},        {"sub", "-", 5},   {"mul", "*", 6}, {"div", "/", 6},
+                              {"floor_div", "//", 6}, {"mod", "%", 6}};
 
 std::string constant_text(const Value& v) {
   auto one = [&](int64_t i) -> std::string {
@@ -65,7 +66,8 @@ Piece piece(const Graph& graph, const Expr& e, const std::map<ExprId, Piece>& do
   for (ExprId arg : e.args) args.push_back(&done.at(arg));
   for (const Symbol& s : kBinary)
     if (s.op == name && args.size() == 2)
-      return {fmt::format("{} {} {}", wrap(*args[0], s.precedence), s.text, wrap(*args[1], s.precedence + 1)), s.precedence};
+      return {fmt::format("{} {} {}", wrap(*args[0], s.precedence), s.text, wrap(*args[1], s.precedence + 1)),
+              s.precedence};
   if (name == "neg") return {"-" + wrap(*args[0], 7), 7};
   if (name == "not") return {"not " + wrap(*args[0], 3), 3};
   if (name == "cast") return {fmt::format("{}({})", elem_name(e.type.elem), args[0]->text)};

@@ -90,7 +90,8 @@ std::string to_string(const StreamType& type) {
     if (is_companion(field.name)) continue;
     Type shown = field.type;
     if (type.batch) {
-      Dim size = type.batch->drop_remainder ? Dim::of(type.batch->size) : Dim::named("<=" + std::to_string(type.batch->size));
+      Dim size =
+          type.batch->drop_remainder ? Dim::of(type.batch->size) : Dim::named("<=" + std::to_string(type.batch->size));
       if (!shown.box.empty()) shown = Type::tensor(shown.elem, shown.shape);
       shown.shape.insert(shown.shape.begin(), size);
     }

@@ -56,40 +56,64 @@ void store(std::vector<uint8_t>& data, int64_t flat, T v) {
 
 Scalar Value::at(int64_t flat) const {
   switch (elem_) {
-    case Elem::Bool: return Scalar::of_bool(load<uint8_t>(data_, flat) != 0);
-    case Elem::U8: return Scalar::of_int(elem_, load<uint8_t>(data_, flat));
-    case Elem::U16: return Scalar::of_int(elem_, load<uint16_t>(data_, flat));
-    case Elem::I8: return Scalar::of_int(elem_, load<int8_t>(data_, flat));
-    case Elem::I16: return Scalar::of_int(elem_, load<int16_t>(data_, flat));
-    case Elem::I32: return Scalar::of_int(elem_, load<int32_t>(data_, flat));
-    case Elem::I64: return Scalar::of_int(elem_, load<int64_t>(data_, flat));
-    case Elem::F16: return Scalar::of_float(elem_, f16_to_double(load<uint16_t>(data_, flat)));
-    case Elem::BF16: return Scalar::of_float(elem_, bf16_to_double(load<uint16_t>(data_, flat)));
-    case Elem::F32: return Scalar::of_float(elem_, static_cast<double>(load<float>(data_, flat)));
-    case Elem::F64: return Scalar::of_float(elem_, load<double>(data_, flat));
+    case Elem::Bool:
+      return Scalar::of_bool(load<uint8_t>(data_, flat) != 0);
+    case Elem::U8:
+      return Scalar::of_int(elem_, load<uint8_t>(data_, flat));
+    case Elem::U16:
+      return Scalar::of_int(elem_, load<uint16_t>(data_, flat));
+    case Elem::I8:
+      return Scalar::of_int(elem_, load<int8_t>(data_, flat));
+    case Elem::I16:
+      return Scalar::of_int(elem_, load<int16_t>(data_, flat));
+    case Elem::I32:
+      return Scalar::of_int(elem_, load<int32_t>(data_, flat));
+    case Elem::I64:
+      return Scalar::of_int(elem_, load<int64_t>(data_, flat));
+    case Elem::F16:
+      return Scalar::of_float(elem_, f16_to_double(load<uint16_t>(data_, flat)));
+    case Elem::BF16:
+      return Scalar::of_float(elem_, bf16_to_double(load<uint16_t>(data_, flat)));
+    case Elem::F32:
+      return Scalar::of_float(elem_, static_cast<double>(load<float>(data_, flat)));
+    case Elem::F64:
+      return Scalar::of_float(elem_, load<double>(data_, flat));
     case Elem::Str:
     case Elem::Bytes:
-    case Elem::Path: return Scalar::of_string(elem_, strings_[static_cast<size_t>(flat)]);
+    case Elem::Path:
+      return Scalar::of_string(elem_, strings_[static_cast<size_t>(flat)]);
   }
   return {};
 }
 
 void Value::set(int64_t flat, const Scalar& s) {
   switch (elem_) {
-    case Elem::Bool: return store<uint8_t>(data_, flat, s.i != 0);
-    case Elem::U8: return store(data_, flat, static_cast<uint8_t>(s.i));
-    case Elem::U16: return store(data_, flat, static_cast<uint16_t>(s.i));
-    case Elem::I8: return store(data_, flat, static_cast<int8_t>(s.i));
-    case Elem::I16: return store(data_, flat, static_cast<int16_t>(s.i));
-    case Elem::I32: return store(data_, flat, static_cast<int32_t>(s.i));
-    case Elem::I64: return store(data_, flat, s.i);
-    case Elem::F16: return store(data_, flat, f16_from_double(s.f));
-    case Elem::BF16: return store(data_, flat, bf16_from_double(s.f));
-    case Elem::F32: return store(data_, flat, static_cast<float>(s.f));
-    case Elem::F64: return store(data_, flat, s.f);
+    case Elem::Bool:
+      return store<uint8_t>(data_, flat, s.i != 0);
+    case Elem::U8:
+      return store(data_, flat, static_cast<uint8_t>(s.i));
+    case Elem::U16:
+      return store(data_, flat, static_cast<uint16_t>(s.i));
+    case Elem::I8:
+      return store(data_, flat, static_cast<int8_t>(s.i));
+    case Elem::I16:
+      return store(data_, flat, static_cast<int16_t>(s.i));
+    case Elem::I32:
+      return store(data_, flat, static_cast<int32_t>(s.i));
+    case Elem::I64:
+      return store(data_, flat, s.i);
+    case Elem::F16:
+      return store(data_, flat, f16_from_double(s.f));
+    case Elem::BF16:
+      return store(data_, flat, bf16_from_double(s.f));
+    case Elem::F32:
+      return store(data_, flat, static_cast<float>(s.f));
+    case Elem::F64:
+      return store(data_, flat, s.f);
     case Elem::Str:
     case Elem::Bytes:
-    case Elem::Path: strings_[static_cast<size_t>(flat)] = s.s;
+    case Elem::Path:
+      strings_[static_cast<size_t>(flat)] = s.s;
   }
 }
 
@@ -112,7 +136,8 @@ Value to_value(const TensorRef& ref) {
   Value v(ref.elem, std::vector<int64_t>(ref.shape, ref.shape + ref.rank));
   if (is_string(ref.elem)) {
     const auto* items = static_cast<const StringRef*>(ref.data);
-    for (size_t i = 0; i < v.mutable_string_items().size(); ++i) v.mutable_string_items()[i] = std::string(items[i].view());
+    for (size_t i = 0; i < v.mutable_string_items().size(); ++i)
+      v.mutable_string_items()[i] = std::string(items[i].view());
   } else if (ref.byte_size() > 0) {
     std::memcpy(v.mutable_bytes().data(), ref.data, ref.byte_size());
   }
@@ -164,10 +189,14 @@ double bf16_to_double(uint16_t bits) { return widen(bits, 7, -126, 255); }
 
 double round_to(Elem elem, double v) {
   switch (elem) {
-    case Elem::F16: return f16_to_double(f16_from_double(v));
-    case Elem::BF16: return bf16_to_double(bf16_from_double(v));
-    case Elem::F32: return static_cast<double>(static_cast<float>(v));
-    default: return v;
+    case Elem::F16:
+      return f16_to_double(f16_from_double(v));
+    case Elem::BF16:
+      return bf16_to_double(bf16_from_double(v));
+    case Elem::F32:
+      return static_cast<double>(static_cast<float>(v));
+    default:
+      return v;
   }
 }
 

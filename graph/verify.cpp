@@ -21,14 +21,16 @@ class Verifier {
 
  private:
   void problem(NodeId id, std::string text) {
-    problems_.push_back(fmt::format("node {} ({}): {}", id.index, graph_.node(id).op ? graph_.node(id).op->name : "?", text));
+    problems_.push_back(
+        fmt::format("node {} ({}): {}", id.index, graph_.node(id).op ? graph_.node(id).op->name : "?", text));
   }
 
   void check_node(NodeId id) {
     const Node& n = graph_.node(id);
     if (!n.op || is_tensor_class(n.op->cls)) return problem(id, "is not a dataset operator");
     for (NodeId input : n.inputs)
-      if (input.index < 0 || static_cast<size_t>(input.index) >= graph_.node_count()) return problem(id, "an input is out of range");
+      if (input.index < 0 || static_cast<size_t>(input.index) >= graph_.node_count())
+        return problem(id, "an input is out of range");
     const bool source = n.op->cls == OpClass::Source;
     if (source != n.inputs.empty()) problem(id, source ? "a source has inputs" : "has no input");
     StreamType visible = n.inputs.empty() ? n.type : graph_.node(n.inputs.front()).type;
@@ -47,12 +49,14 @@ class Verifier {
     }
     if (n.predicate.valid()) {
       check_expr(id, n.predicate, visible);
-      if (n.op->cls == OpClass::Subset && graph_.expr(n.predicate).type != Type::scalar(Elem::Bool)) problem(id, "the predicate is not a bool");
+      if (n.op->cls == OpClass::Subset && graph_.expr(n.predicate).type != Type::scalar(Elem::Bool))
+        problem(id, "the predicate is not a bool");
     }
   }
 
   void check_expr(NodeId node, ExprId root, const StreamType& visible) {
-    if (!root.valid() || static_cast<size_t>(root.index) >= graph_.expr_count()) return problem(node, "an expression is out of range");
+    if (!root.valid() || static_cast<size_t>(root.index) >= graph_.expr_count())
+      return problem(node, "an expression is out of range");
     for (ExprId id : graph_.topological(root)) {
       const Expr& e = graph_.expr(id);
       if (e.op->name == "field") {
@@ -61,11 +65,13 @@ class Verifier {
         if (!f) {
           problem(node, fmt::format("reads field `{}`, which its input does not have", name));
         } else if (f->type.elem != e.type.elem || f->type.rank() != e.type.rank()) {
-          problem(node, fmt::format("reads field `{}` as {}, which is {}", name, to_string(e.type), to_string(f->type)));
+          problem(node,
+                  fmt::format("reads field `{}` as {}, which is {}", name, to_string(e.type), to_string(f->type)));
         }
         continue;
       }
-      if ((e.op->cls == OpClass::Draw) != (e.draw_id != 0)) problem(node, fmt::format("`{}` has a wrong draw id", e.op->name));
+      if ((e.op->cls == OpClass::Draw) != (e.draw_id != 0))
+        problem(node, fmt::format("`{}` has a wrong draw id", e.op->name));
       if (e.op->cls == OpClass::Leaf || !checked_.insert(id).second) continue;
       std::vector<Type> types;
       std::vector<const Value*> constants;

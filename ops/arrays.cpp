@@ -294,8 +294,9 @@ void infer(const Node& node, std::span<const StreamType>, StreamType& out, std::
   if (columns.empty()) error = fmt::format("`{}` needs a column", node.op->name);
   for (const Field& column : columns)
     if (column.name.find_first_of("?[].") != std::string::npos)
-      error = fmt::format("`{}`: an array of a file has numbers or texts of one shape, no lists, records or missing values",
-                          column.name.substr(0, column.name.find_first_of("?[].")));
+      error =
+          fmt::format("`{}`: an array of a file has numbers or texts of one shape, no lists, records or missing values",
+                      column.name.substr(0, column.name.find_first_of("?[].")));
   if (node.op->name == "npy" && columns.size() > 1)
     error = "a .npy file holds one array: declare one column, such as `{image: u8[28, 28]}`";
   if (node.op->name != "raw") return;

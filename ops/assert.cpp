@@ -39,7 +39,8 @@ ZEPHON_OP_DEF(Assert) = {
     .signature = "stream, condition: bool, message: str -> stream",
     .summary = "A sample for which the condition is false fails, with the message.",
     .prose =
-        "As any failure it ends the run, or is dealt with by the `on_error` below. It acts like a filter that is never false: "
+        "As any failure it ends the run, or is dealt with by the `on_error` below. It acts like a filter that is never "
+        "false: "
         "if another filter of its region says false, the sample is dropped and does not fail. The message is text "
         "with holes, evaluated for the samples that fail.",
     .example = "range(4) | assert(index < 9, \"{index} is too large\")",

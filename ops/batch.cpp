@@ -164,7 +164,8 @@ class BucketStream final : public InputStream {
         return item;
       }
       const std::vector<int64_t>& bounds = node_.attrs.get<std::vector<int64_t>>("boundaries");
-      const auto bucket = static_cast<size_t>(std::upper_bound(bounds.begin(), bounds.end(), length.at(0).i) - bounds.begin());
+      const auto bucket =
+          static_cast<size_t>(std::upper_bound(bounds.begin(), bounds.end(), length.at(0).i) - bounds.begin());
       buckets_[bucket].push_back(std::move(*item.sample));
       if (buckets_[bucket].size() == static_cast<size_t>(sizes_[bucket])) return emit(bucket);
     }
@@ -199,11 +200,13 @@ bool reject_lists(const Node& node, const StreamType& input, std::string& error)
     const bool lists = input.find(lengths_field(field.name, 1)) != nullptr;
     const bool varies = std::ranges::any_of(field.type.shape, is_varying);
     if (lists) {
-      error = fmt::format("`{0}` is `{1}`: lists of lists cannot be batched; take one of them, `{0} = {0}[0]`, or drop it",
-                          field.name, field_type_text(input, field));
+      error =
+          fmt::format("`{0}` is `{1}`: lists of lists cannot be batched; take one of them, `{0} = {0}[0]`, or drop it",
+                      field.name, field_type_text(input, field));
     } else if (varies && !node.op->algebra.pads) {
-      error = fmt::format("`{}` is `{}`, whose length differs from sample to sample: write `padded_batch({})`, or drop it",
-                          field.name, field_type_text(input, field), node.attrs.integer("batch_size"));
+      error =
+          fmt::format("`{}` is `{}`, whose length differs from sample to sample: write `padded_batch({})`, or drop it",
+                      field.name, field_type_text(input, field), node.attrs.integer("batch_size"));
     } else if (node.op->algebra.pads && error.empty()) {
       error = padding_problem(node, field);
     }
@@ -265,11 +268,15 @@ ZEPHON_OP_DEF(PaddedBatch) = {
         "stream, batch_size: int >= 1, padding: number = 0, length: int? >= 1, drop_remainder: bool = false -> stream",
     .summary = "Joins samples into batches as `batch` does, and pads fields whose shapes differ to the largest member.",
     .prose =
-        "Every dimension that the type of a field leaves open grows at its end; what is new holds `padding`, or the value "
-        "given under the field's name: `padded_batch(8, tokens=-1)`. Strings are padded with \"\". `length` fixes the first "
-        "dimension of all such fields, and a longer member fails. To know the true lengths, assign them above: `n = len(x)`.",
+        "Every dimension that the type of a field leaves open grows at its end; what is new holds `padding`, or the "
+        "value "
+        "given under the field's name: `padded_batch(8, tokens=-1)`. Strings are padded with \"\". `length` fixes the "
+        "first "
+        "dimension of all such fields, and a longer member fails. To know the true lengths, assign them above: `n = "
+        "len(x)`.",
     .example =
-        "jsonl(\"examples/data/reviews.jsonl\", schema={tags: list<str>}) | n = len(tags) | padded_batch(2, tags=\"-\")",
+        "jsonl(\"examples/data/reviews.jsonl\", schema={tags: list<str>}) | n = len(tags) | padded_batch(2, "
+        "tags=\"-\")",
     .algebra = {.counts_arrivals = true, .on_batches = false, .pads = true},
     .define = {.stream = define},
     .infer_stream = infer_padded,
@@ -279,12 +286,15 @@ ZEPHON_OP_DEF(BucketByLength) = {
     .name = "bucket_by_length",
     .cls = OpClass::ManyToOne,
     .signature =
-        "stream, length: i64, boundaries: ints, batch_sizes: ints >= 1, padding: number = 0, drop_remainder: bool = false "
+        "stream, length: i64, boundaries: ints, batch_sizes: ints >= 1, padding: number = 0, drop_remainder: bool = "
+        "false "
         "-> stream",
     .summary = "Padded batches of samples of similar length.",
     .prose =
-        "A sample goes into bucket i where i of the rising `boundaries` are not above its `length`. A bucket that holds "
-        "batch_sizes[i] samples comes out at once as a batch, in order of arrival. At the end what is left comes out bucket "
+        "A sample goes into bucket i where i of the rising `boundaries` are not above its `length`. A bucket that "
+        "holds "
+        "batch_sizes[i] samples comes out at once as a batch, in order of arrival. At the end what is left comes out "
+        "bucket "
         "by bucket, or is dropped with `drop_remainder=true`. Padding as in `padded_batch`.",
     .example =
         "jsonl(\"examples/data/reviews.jsonl\", schema={tags: list<str>})\n"

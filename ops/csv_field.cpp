@@ -141,7 +141,8 @@ ZEPHON_OP_DEF(CsvField) = {
     .prose =
         "What `csv` assigns to its columns. Fails where the row does not have `count` fields, has broken quotes or is "
         "too long, and where the text is not of the type. Numbers are decimal, with a point and without spaces; "
-        "floats may be nan or inf; bool is true, false, True, False, 0 or 1; `str` must be UTF-8. Where `name` ends with `?` an empty text is a missing value; `part=missing` says so.",
+        "floats may be nan or inf; bool is true, false, True, False, 0 or 1; `str` must be UTF-8. Where `name` ends "
+        "with `?` an empty text is a missing value; `part=missing` says so.",
     .example = "csv(\"examples/data/ecg.csv\", columns={millivolt: f32})",
     .effects = {.can_fail = true},
     .cost = {.ns_per_call = 200, .ns_per_element = 0},

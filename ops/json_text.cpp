@@ -134,8 +134,8 @@ const LeafPath& parsed(const std::string& path) {
 
 }  // namespace
 
-bool split_json_line(std::string_view line, const std::vector<std::string>& paths,
-                     std::vector<std::string_view>& texts, std::string& error) {
+bool split_json_line(std::string_view line, const std::vector<std::string>& paths, std::vector<std::string_view>& texts,
+                     std::string& error) {
   struct Known {
     std::vector<std::string> paths;
     KeyTree tree;

@@ -25,12 +25,15 @@ ZEPHON_OP_DEF(Jsonl) = {
     .name = "jsonl",
     .cls = OpClass::Source,
     .signature = "path: string, schema: schema, max_line_bytes: int = 8388608 >= 1 -> stream",
-    .summary = "One sample for each line of the files that match, a JSON object, with the fields that the schema declares.",
+    .summary =
+        "One sample for each line of the files that match, a JSON object, with the fields that the schema declares.",
     .prose =
-        "Files in order of their paths, lines in order; a byte order mark is skipped, lines may end in LF or CR LF, and "
+        "Files in order of their paths, lines in order; a byte order mark is skipped, lines may end in LF or CR LF, "
+        "and "
         "the content may be compressed with gzip or Zstandard. Only declared keys are looked at, and each is read only "
         "where its field is needed. `T?` may be missing or null; `list<T>` has any length, `T[3]` exactly three "
-        "values; `{...}` is an object, whose fields are named `x.y`. A missing parent makes a field missing if the field "
+        "values; `{...}` is an object, whose fields are named `x.y`. A missing parent makes a field missing if the "
+        "field "
         "or the parent is optional, else it fails. A line that is no JSON or too long fails all of its fields.",
     .example = "jsonl(\"examples/data/reviews.jsonl\", schema={text: str, stars: i64, author: {name: str?}})",
     .implicit_column = "jsonl_field",

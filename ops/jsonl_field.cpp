@@ -136,13 +136,14 @@ bool run_field(NativeCall& call) {
     if (!read_json_scalar(text, wanted.elem, scalar, storage, error) || !place_output(call, {})) return false;
     if (is_string(wanted.elem)) {
       // A view into the row where nothing was unescaped.
-      *static_cast<StringRef*>(call.output->data) =
-          scalar.s.data() == storage.data() && !scalar.s.empty() ? store_string(call, scalar.s)
-                                                                : StringRef{scalar.s.data(), scalar.s.size()};
+      *static_cast<StringRef*>(call.output->data) = scalar.s.data() == storage.data() && !scalar.s.empty()
+                                                        ? store_string(call, scalar.s)
+                                                        : StringRef{scalar.s.data(), scalar.s.size()};
       return true;
     }
     Value value(wanted.elem, {});
-    value.set(0, is_float(wanted.elem) ? Scalar::of_float(wanted.elem, scalar.f) : Scalar{wanted.elem, scalar.i, 0, {}});
+    value.set(0,
+              is_float(wanted.elem) ? Scalar::of_float(wanted.elem, scalar.f) : Scalar{wanted.elem, scalar.i, 0, {}});
     std::memcpy(call.output->data, value.bytes().data(), value.bytes().size());
     return true;
   }
@@ -179,7 +180,8 @@ ZEPHON_OP_DEF(JsonlColumns) = {
     .signature = "row: bytes, keys: strings, max_line_bytes: int = 8388608 >= 1 -> bytes[?]",
     .summary = "The JSON texts that stand at `keys` in a line that holds one object.",
     .prose =
-        "What `jsonl` splits its lines with, once for all fields. The whole line must be JSON and UTF-8; a declared key "
+        "What `jsonl` splits its lines with, once for all fields. The whole line must be JSON and UTF-8; a declared "
+        "key "
         "that stands twice fails. The text is empty where the key or a parent is absent or null.",
     .example = "jsonl(\"examples/data/reviews.jsonl\", schema={text: str})",
     .effects = {.can_fail = true},
@@ -193,11 +195,13 @@ ZEPHON_OP_DEF(JsonlField) = {
     .name = "jsonl_field",
     .cls = OpClass::Opaque,
     .signature =
-        "columns: bytes[n], index: int >= 0, name: string, type: elem, shape: ints, part: enum(value, missing, lengths) "
+        "columns: bytes[n], index: int >= 0, name: string, type: elem, shape: ints, part: enum(value, missing, "
+        "lengths) "
         "= value, level: int = 0 >= 0 -> T",
     .summary = "The value at one path of a line of JSON, read as `type`.",
     .prose =
-        "What `jsonl` assigns to its fields. `part=missing` says what is missing of it, `part=lengths` how long its lists "
+        "What `jsonl` assigns to its fields. `part=missing` says what is missing of it, `part=lengths` how long its "
+        "lists "
         "of depth `level` are. Fails where a key that is not optional is absent or null, and where a value is not of "
         "the type: integers have no point and no exponent and must fit, and a string is no number.",
     .example = "jsonl(\"examples/data/reviews.jsonl\", schema={stars: i64})",

@@ -1,5 +1,5 @@
-// list_at lists_between list_sums: lists of lists, which lie as their elements one after the other and the lengths of the lists
-// (graph/leaf_path.h). The front end writes these for `x[i]` and `x[a:b]`.
+// list_at lists_between list_sums: lists of lists, which lie as their elements one after the other and the lengths of
+// the lists (graph/leaf_path.h). The front end writes these for `x[i]` and `x[a:b]`.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -149,7 +149,9 @@ ZEPHON_OP_DEF(ListsBetween) = {
     .cls = OpClass::Opaque,
     .signature = "x: T[n, ...s], lengths: i64[m], begin: int, end: int -> T[?, ...s]",
     .summary = "The elements of lists `begin` up to `end`, of lists of lengths `lengths` whose elements are x.",
-    .prose = "What `x[a:b]` of a list of lists holds. Negative ends count from the end; a range that leaves the lists fails.",
+    .prose =
+        "What `x[a:b]` of a list of lists holds. Negative ends count from the end; a range that leaves the lists "
+        "fails.",
     .example = "range(2) | x = [1, 2, 3].list_at([1, 2], 1)",
     .effects = {.can_fail = true},
     .define = {.tensor = define_part},

@@ -91,7 +91,8 @@ ZEPHON_OP_DEF(Fill) = {
     .name = "fill",
     .cls = OpClass::Pointwise,
     .signature = "condition: bool[...s], value: T[...s], x: T[...s] -> T[...s]",
-    .summary = "`value` where the condition is true, else x, with NumPy broadcasting: `where` that keeps the type of x.",
+    .summary =
+        "`value` where the condition is true, else x, with NumPy broadcasting: `where` that keeps the type of x.",
     .prose = "A failure of what is not chosen does not matter. `u8` stays `u8`: nothing is promoted.",
     .example = "range(4) | x = fill(index < 2, 0, index)",
     .define = {.scalar = define_where, .lazy = true},

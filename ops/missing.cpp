@@ -1,5 +1,5 @@
-// is_missing default choose: values that may be missing. Their type is kept by the front end, which hands the value (zeros where it is
-// missing) and whether it is missing to composites; no other operator ever sees either.
+// is_missing default choose: values that may be missing. Their type is kept by the front end, which hands the value
+// (zeros where it is missing) and whether it is missing to composites; no other operator ever sees either.
 #include <fmt/format.h>
 
 #include <cstring>

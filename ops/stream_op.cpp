@@ -66,7 +66,8 @@ bool merge_arms(const Node& node, std::span<const StreamType> inputs, StreamType
       }
       for (size_t d = 0; d < f.type.shape.size(); ++d)
         if (!(f.type.shape[d] == g->type.shape[d]))
-          f.type.shape[d] = is_varying(f.type.shape[d]) || is_varying(g->type.shape[d]) ? varying_dim() : Dim::unknown();
+          f.type.shape[d] =
+              is_varying(f.type.shape[d]) || is_varying(g->type.shape[d]) ? varying_dim() : Dim::unknown();
       if (!(f.type.box == g->type.box)) f.type.box.clear();
     }
     out.domain = std::max(out.domain, other.domain);

@@ -74,11 +74,15 @@ Value define_column(DefineCall& call) {
   const Attrs& attrs = call.expr().attrs;
   const std::string path = resolve_path(call.base_dir(), attrs.text("path"));
   const std::vector<Field>& columns = attrs.get<Schema>("schema").columns;
-  auto fail = [&](const char* code, std::string message) { return Value::failed(call.failure(code, std::move(message))); };
+  auto fail = [&](const char* code, std::string message) {
+    return Value::failed(call.failure(code, std::move(message)));
+  };
   std::vector<Row> rows;
   std::string code, error;
   if (!read_rows(path, rows, code, error)) return fail(code.c_str(), error);
-  if (rows.empty()) return fail("R0402", fmt::format("`{}` is empty, and should begin with the names of its columns", shown_path(path)));
+  if (rows.empty())
+    return fail("R0402",
+                fmt::format("`{}` is empty, and should begin with the names of its columns", shown_path(path)));
   // Columns of the file that the schema leaves out are not looked at; their order is the file's.
   const Row& header = rows[0];
   auto place = [&](const std::string& name) {
@@ -86,11 +90,10 @@ Value define_column(DefineCall& call) {
   };
   for (const Field& column : columns)
     if (place(column.name) == header.fields.size())
-      return fail("R0402", fmt::format("`{}` has no column `{}`{}", shown_path(path), column.name,
-                                       [&] {
-                                         std::string near = did_you_mean(column.name, header.fields);
-                                         return near.empty() ? near : ": " + near;
-                                       }()));
+      return fail("R0402", fmt::format("`{}` has no column `{}`{}", shown_path(path), column.name, [&] {
+                    std::string near = did_you_mean(column.name, header.fields);
+                    return near.empty() ? near : ": " + near;
+                  }()));
   auto type_of = [&](const std::string& name) {
     return std::find_if(columns.begin(), columns.end(), [&](const Field& f) { return f.name == name; })->type.elem;
   };
@@ -107,18 +110,19 @@ Value define_column(DefineCall& call) {
   std::vector<Entry> entries;
   for (size_t i = 1; i < rows.size(); ++i) {
     if (rows[i].fields.size() != header.fields.size())
-      return fail("R0403", fmt::format("`{}`, line {}: {} fields, and the header has {}", shown_path(path), rows[i].line,
-                                       rows[i].fields.size(), header.fields.size()));
+      return fail("R0403", fmt::format("`{}`, line {}: {} fields, and the header has {}", shown_path(path),
+                                       rows[i].line, rows[i].fields.size(), header.fields.size()));
     auto scalar = read(rows[i], key);
     if (!scalar) return fail("R0404", error);
     entries.push_back({*std::move(scalar), i});
   }
-  std::ranges::stable_sort(entries, [](const Entry& a, const Entry& b) { return std::tie(a.key.s, a.key.i) < std::tie(b.key.s, b.key.i); });
+  std::ranges::stable_sort(
+      entries, [](const Entry& a, const Entry& b) { return std::tie(a.key.s, a.key.i) < std::tie(b.key.s, b.key.i); });
   for (size_t i = 1; i < entries.size(); ++i)
     if (entries[i].key.s == entries[i - 1].key.s && entries[i].key.i == entries[i - 1].key.i)
       return fail("R0407", fmt::format("`{}` has the key `{}` in line {} and again in line {}", shown_path(path),
-                                       shown_path(rows[entries[i].row].fields[place(key)]), rows[entries[i - 1].row].line,
-                                       rows[entries[i].row].line));
+                                       shown_path(rows[entries[i].row].fields[place(key)]),
+                                       rows[entries[i - 1].row].line, rows[entries[i].row].line));
   Value out(type_of(wanted), {static_cast<int64_t>(entries.size())});
   for (size_t i = 0; i < entries.size(); ++i) {
     auto scalar = read(rows[entries[i].row], wanted);
@@ -144,7 +148,8 @@ void infer_column(InferCall& call) {
     std::vector<std::string> names;
     for (const Field& column : columns) names.push_back(column.name);
     const std::string near = did_you_mean(call.attrs.text("key"), names);
-    call.error = fmt::format("the schema declares no column `{}`, which is the key{}", call.attrs.text("key"), near.empty() ? "" : ": " + near);
+    call.error = fmt::format("the schema declares no column `{}`, which is the key{}", call.attrs.text("key"),
+                             near.empty() ? "" : ": " + near);
   }
 }
 
@@ -179,9 +184,10 @@ Value define_position(DefineCall& call) {
   if (!attrs.flag("strict")) return Value::scalar(Scalar::of_int(Elem::I64, -1));
   std::string near;
   if (text && keys.size() <= 10000) near = did_you_mean(wanted.s, keys.string_items());
-  return Value::failed(call.failure(
-      kNotFound, fmt::format("`{}` is none of the {} keys of the table `{}`{}", text ? shown_path(wanted.s) : std::to_string(wanted.i),
-                             keys.size(), attrs.text("table"), near.empty() ? "" : ": " + near)));
+  return Value::failed(
+      call.failure(kNotFound, fmt::format("`{}` is none of the {} keys of the table `{}`{}",
+                                          text ? shown_path(wanted.s) : std::to_string(wanted.i), keys.size(),
+                                          attrs.text("table"), near.empty() ? "" : ": " + near)));
 }
 
 template <class T>
@@ -231,7 +237,8 @@ ZEPHON_OP_DEF(TableColumn) = {
     .summary = "One column of a table, its rows sorted by the column `key`: a constant of the data set.",
     .prose = "What `table` gives for each column. Every row is checked when the run begins.",
     .example =
-        "range(2) | n = len(table(\"examples/data/wine_classes.csv\", schema={class: i64, cultivar: str}, key=class).cultivar)",
+        "range(2) | n = len(table(\"examples/data/wine_classes.csv\", schema={class: i64, cultivar: str}, "
+        "key=class).cultivar)",
     .effects = {.can_fail = true, .reads_files = true},
     .define = {.tensor = define_column},
     .infer = infer_column,
@@ -241,10 +248,12 @@ ZEPHON_OP_DEF(Table) = {
     .name = "table",
     .cls = OpClass::Composite,
     .signature = "path: string, schema: schema, key: column -> T",
-    .summary = "A side table, such as labels.csv: a constant of the data set, for `lookup` and `find`.",
+    .summary = "A side table, such as labels.csv: a constant of the data set, for `lookup` and `get`.",
     .prose =
-        "The file is a table as `csv` reads it, with a header; columns that the schema leaves out are not looked at. It is "
-        "read once, whole, when the run begins; a row that is broken or a key that stands twice ends the run there. Its content "
+        "The file is a table as `csv` reads it, with a header; columns that the schema leaves out are not looked at. "
+        "It is "
+        "read once, whole, when the run begins; a row that is broken or a key that stands twice ends the run there. "
+        "Its content "
         "is part of the fingerprint that states carry. `labels.id` is the column `id`, in order of the keys.",
     .example =
         "let wines = table(\"examples/data/wine_classes.csv\", schema={class: i64, cultivar: str}, key=class)\n"
@@ -258,7 +267,8 @@ ZEPHON_OP_DEF(Lookup) = {
     .cls = OpClass::Composite,
     .signature = "table: T, key: S -> T",
     .summary = "The row of a table that has this key, as a record: `labels.lookup(x).id`.",
-    .prose = "A key that is not there fails the sample; the message names the key, the table and near keys. See `find`.",
+    .prose =
+        "A key that is not there fails the sample; the message names the key, the table and near keys. See `get`.",
     .example =
         "let wines = table(\"examples/data/wine_classes.csv\", schema={class: i64, cultivar: str}, key=class)\n"
         "range(3) | cultivar = lookup(wines, index).cultivar",
@@ -266,15 +276,15 @@ ZEPHON_OP_DEF(Lookup) = {
     .gives_record = true,
 };
 
-ZEPHON_OP_DEF(Find) = {
-    .name = "find",
+ZEPHON_OP_DEF(Get) = {
+    .name = "get",
     .cls = OpClass::Composite,
     .signature = "table: T, key: S -> T",
-    .summary = "As `lookup`, and the fields are missing where the key is not there: `default(labels.find(x).id, -1)`.",
+    .summary = "As `lookup`, and the fields are missing where the key is not there: `default(labels.get(x).id, -1)`.",
     .prose = "The fields are optional: only `default` and `is_missing` take them.",
     .example =
         "let wines = table(\"examples/data/wine_classes.csv\", schema={class: i64, cultivar: str}, key=class)\n"
-        "range(5) | cultivar = default(wines.find(index).cultivar, \"none\")",
+        "range(5) | cultivar = default(wines.get(index).cultivar, \"none\")",
     .expansion = "member[keys.key_position(key, table, false)]",
     .expansion_whole = "keys.key_position(key, table, false) < 0",
     .gives_record = true,

@@ -956,7 +956,7 @@ class Records(Case):
     def test_tables(self):
         self.write("labels.csv", 'name,weight,id\ndog,0.5,1\n"cat, small",1.5,2\nbird,2,3\n')
         text = ('zpl 1\npipeline p(key: str = "dog") {\n  let labels = table("labels.csv", schema={name: str, id: i64}, key=name)\n'
-                '  range(3) | x = labels.lookup(key).id | y = default(labels.find("{key}{index}").id, -1)\n}')
+                '  range(3) | x = labels.lookup(key).id | y = default(labels.get("{key}{index}").id, -1)\n}')
         rows = self.records(text)
         self.assertEqual([(row["x"], row["y"]) for row in rows], [(1, -1)] * 3)
         self.expect(2, "run", "p.zpl", "key=dgo", says=["R0422", "dgo", "labels.csv", "did you mean `dog`"])

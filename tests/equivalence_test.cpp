@@ -116,8 +116,8 @@ class Subject {
   std::optional<Program> program_;
 };
 
-/// "CODE ID message" with the identity down to its position: a sample that fails ends the run with the identity that it had
-/// where it failed, which in the plan may lie above a merge that would have appended its arm.
+/// "CODE ID message" with the identity down to its position: a sample that fails ends the run with the identity that it
+/// had where it failed, which in the plan may lie above a merge that would have appended its arm.
 std::string without_arms(const std::string& failure) {
   const size_t id = failure.find(' ') + 1, message = failure.find(' ', id);
   if (failure.empty() || message == std::string::npos) return failure;

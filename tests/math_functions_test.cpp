@@ -91,8 +91,7 @@ TEST(MathFunctions, LogIsAccurate) {
   check_unary(mpfr_log, plain::log, plain::log, 0.501, [](int i) {
     return i % 3 == 0 ? any_double() : i % 3 == 1 ? between(0.5, 2) : 1 + between(-1, 1) * std::ldexp(1.0, -(i % 50));
   });
-  check_unary(mpfr_log, plain::log, plain::log, 0.501,
-              [](int i) { return kMin * (i * 104729.0 + 1); });
+  check_unary(mpfr_log, plain::log, plain::log, 0.501, [](int i) { return kMin * (i * 104729.0 + 1); });
 }
 
 TEST(MathFunctions, SineAndCosineAreAccurateOverTheWholeRange) {

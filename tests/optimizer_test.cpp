@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-
 #include "graph/signature.h"
 #include "ops/all_ops.h"
 #include "optimizer/rules/all_rules.h"

@@ -396,7 +396,8 @@ class Generator {
           std::optional<Expr> length = integer(s, 1, true);
           if (!length) return;
           Step step{.kind = StepKind::Bucket, .expr = std::move(*length), .flag = random_.chance(30)};
-          for (int64_t bound = random_.in(-3, 3); random_.chance(60); bound += random_.in(1, 6)) step.bounds.push_back(bound);
+          for (int64_t bound = random_.in(-3, 3); random_.chance(60); bound += random_.in(1, 6))
+            step.bounds.push_back(bound);
           for (size_t i = 0; i <= step.bounds.size(); ++i) step.sizes.push_back(small(1, 5));
           return add(p, s, std::move(step));
         }

@@ -118,7 +118,8 @@ TEST_F(RecordsTest, DecodeRawMakesNansCanonical) {
   ASSERT_TRUE(op->kernel.native(call_));
   uint32_t got[4];
   std::memcpy(got, out.data, sizeof got);
-  EXPECT_EQ(std::vector<uint32_t>(got, got + 4), (std::vector<uint32_t>{0x7fc00000, 0x7fc00000, 0xff800000, 0x80000000}));
+  EXPECT_EQ(std::vector<uint32_t>(got, got + 4),
+            (std::vector<uint32_t>{0x7fc00000, 0x7fc00000, 0xff800000, 0x80000000}));
 }
 
 }  // namespace

@@ -16,15 +16,16 @@ struct Command {
   int (*run)(const zephon::Options&);
 };
 constexpr Command kCommands[] = {
-    {"run", zephon::command_run},     {"check", zephon::command_check}, {"plan", zephon::command_plan},
-    {"show", zephon::command_show},   {"where", zephon::command_where}, {"scan", zephon::command_scan},
-    {"stats", zephon::command_stats}, {"ir", zephon::command_ir},       {"verify", zephon::command_verify},
-    {"init", zephon::command_init},
-    {"manifest", zephon::command_manifest},
-    {"completion", zephon::command_completion},
-    {"man", zephon::command_man},
-    {"ops", zephon::command_ops},     {"rules", zephon::command_rules}, {"explain", zephon::command_explain},
-    {"test", zephon::command_test},   {"fmt", zephon::command_fmt},     {"convert", zephon::command_convert},
+    {"run", zephon::command_run},           {"check", zephon::command_check},
+    {"plan", zephon::command_plan},         {"show", zephon::command_show},
+    {"where", zephon::command_where},       {"scan", zephon::command_scan},
+    {"stats", zephon::command_stats},       {"ir", zephon::command_ir},
+    {"verify", zephon::command_verify},     {"init", zephon::command_init},
+    {"manifest", zephon::command_manifest}, {"completion", zephon::command_completion},
+    {"man", zephon::command_man},           {"ops", zephon::command_ops},
+    {"rules", zephon::command_rules},       {"explain", zephon::command_explain},
+    {"test", zephon::command_test},         {"fmt", zephon::command_fmt},
+    {"convert", zephon::command_convert},
 };
 
 int dispatch(const zephon::Options& options) {

@@ -13,7 +13,8 @@ namespace zephon {
 constexpr double kLeastSteadySeconds = 0.1;
 
 double RunReport::samples_per_second() const {
-  if (steady_samples > 0 && steady_seconds >= kLeastSteadySeconds) return static_cast<double>(steady_samples) / steady_seconds;
+  if (steady_samples > 0 && steady_seconds >= kLeastSteadySeconds)
+    return static_cast<double>(steady_samples) / steady_seconds;
   return seconds > 0 ? static_cast<double>(samples) / seconds : 0;
 }
 

@@ -633,7 +633,7 @@ class Planner {
   Door& door_;
   const std::vector<WrittenStep>& steps_;
   std::vector<FieldSet> live_;
-  int invented_count_ = 0;  // columns named by the planner: `$0`, `$1`, ...
+  int invented_count_ = 0;              // columns named by the planner: `$0`, `$1`, ...
   std::vector<char> filtered_below_;    // by node: a filter of the same region stands below
   std::map<int32_t, int64_t> batches_;  // plan node that feeds a batch -> its size
   Plan plan_;

@@ -8,8 +8,8 @@ bool match(Rewriter& rewriter, NodeId outer, Match& m) {
          rules::inner_of(rewriter, m).op->cls == OpClass::ManyToOne && rules::inner_of(rewriter, m).type.batch;
 }
 
-/// The batch fails members whose shape is not the first one's, or pads them: what the assignment reads and makes must have only one
-/// shape, above the batch too.
+/// The batch fails members whose shape is not the first one's, or pads them: what the assignment reads and makes must
+/// have only one shape, above the batch too.
 bool has_fixed_shapes(Rewriter& rewriter, const Match& m) {
   const StreamType& batch = rewriter.graph().node(rules::inner_of(rewriter, m).inputs[0]).type;
   for (const Assign& a : rules::outer_of(rewriter, m).assigns) {
@@ -24,7 +24,8 @@ bool has_fixed_shapes(Rewriter& rewriter, const Match& m) {
 bool keeps_types(Rewriter& rewriter, const Match& m) {
   const StreamType& batch = rules::inner_of(rewriter, m).type;
   for (const Assign& a : rules::outer_of(rewriter, m).assigns)
-    if (const Field* field = batch.find(a.field); field && field->type != rewriter.graph().expr(a.expr).type) return false;
+    if (const Field* field = batch.find(a.field); field && field->type != rewriter.graph().expr(a.expr).type)
+      return false;
   return true;
 }
 

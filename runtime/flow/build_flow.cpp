@@ -62,7 +62,7 @@ struct Lane;
 
 struct Packet {
   Lane* lane = nullptr;
-  uint64_t sequence = 0;  // in its lane
+  uint64_t sequence = 0;         // in its lane
   std::vector<ChunkPtr> inputs;  // lane with a queue: what it begins with, until it is taken in
   std::vector<ChunkPtr> chunks;  // what has become of it
   uint64_t begin = 0, end = 0;   // source: indices to read
@@ -72,8 +72,8 @@ struct Packet {
   bool forced = false;              // the oldest: nothing else was under way when it entered
   std::atomic<bool> oldest{false};  // the whole budget is its own
   bool alone = false;               // one thread for its rows
-  std::shared_ptr<Mark> mark;  // goes before its rows
-  size_t reserved = 0;         // bytes
+  std::shared_ptr<Mark> mark;       // goes before its rows
+  size_t reserved = 0;              // bytes
   struct Count {
     int64_t rows_in = 0, rows_out = 0, bytes = 0, chunks = 0;
   };

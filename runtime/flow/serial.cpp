@@ -408,7 +408,8 @@ class Stacker {
         TensorRef from = column.at(row);
         const Issue* issue = batch->issue(row, index);
         std::string problem;
-        if (issue || !(problem = longer_than(columns_[c], {from.shape, static_cast<size_t>(from.rank)}, shape)).empty()) {
+        if (issue ||
+            !(problem = longer_than(columns_[c], {from.shape, static_cast<size_t>(from.rank)}, shape)).empty()) {
           std::memset(to, 0, out->columns[c].row_bytes);
           Value value = !issue                         ? Value::failed({"R0410", problem, graph_node_.origin})
                         : issue->value->whole_failed() ? *issue->value
@@ -580,7 +581,6 @@ class BucketNode final : public SerialOp {
   std::vector<std::vector<ChunkPtr>> buckets_;
 };
 
-
 class UnbatchNode final : public SerialOp {
  public:
   using SerialOp::SerialOp;
@@ -667,7 +667,8 @@ class RepeatNode final : public SerialOp {
   bool finished_ = false;
 };
 
-// One row of each input makes one row. The inputs have equally many, and none of them fails as a row: no filter stands there.
+// One row of each input makes one row. The inputs have equally many, and none of them fails as a row: no filter stands
+// there.
 class ZipNode final : public SerialOp {
  public:
   ZipNode(const PlanNode& node, BufferPool& pool) : SerialOp(node, pool), ports_(node.inputs.size()) {}
@@ -868,8 +869,7 @@ std::unique_ptr<SerialOp> make_serial_op(const Plan& plan, const PlanNode& node,
                                          SerialEvents& events) {
   switch (node.kind) {
     case PlanNode::Kind::Batch:
-      if (plan.graph.node(node.node).predicate.valid())
-        return std::make_unique<BucketNode>(plan, node, columns, pool);
+      if (plan.graph.node(node.node).predicate.valid()) return std::make_unique<BucketNode>(plan, node, columns, pool);
       return std::make_unique<BatchNode>(plan, node, columns, pool);
     case PlanNode::Kind::Unbatch:
       return std::make_unique<UnbatchNode>(node, pool);

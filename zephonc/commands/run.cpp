@@ -119,12 +119,13 @@ std::optional<Failure> format_problem(const Graph& graph, const Options& options
     if (!is_companion(field.name)) continue;
     const std::string name = field.name.substr(0, field.name.find_first_of("?#"));
     const bool missing = field.name.ends_with('?');
-    return Failure{"R0508",
-                   fmt::format("`{}` is `{}`, which the format {} cannot hold: {}, or write --format=jsonl", name,
-                               field_type_text(type, *type.find(name)), options.format,
-                               missing ? fmt::format("say what stands for a missing value, `{0} = default({0}, ...)`", name)
-                                       : fmt::format("take one of the lists, `{0} = {0}[0]`", name)),
-                   {}};
+    return Failure{
+        "R0508",
+        fmt::format("`{}` is `{}`, which the format {} cannot hold: {}, or write --format=jsonl", name,
+                    field_type_text(type, *type.find(name)), options.format,
+                    missing ? fmt::format("say what stands for a missing value, `{0} = default({0}, ...)`", name)
+                            : fmt::format("take one of the lists, `{0} = {0}[0]`", name)),
+        {}};
   }
   return std::nullopt;
 }

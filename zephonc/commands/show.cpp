@@ -90,7 +90,8 @@ class Show {
     for (const auto& [name, value] : fields) {
       std::string type = value->whole_failed() ? "?" : type_text(*value);
       const LazyValue missing = sample.find(missing_field(name));
-      const bool absent = missing && !missing->force().any_failed() && missing->force().rank() == 0 && missing->force().at(0).i;
+      const bool absent =
+          missing && !missing->force().any_failed() && missing->force().rank() == 0 && missing->force().at(0).i;
       text_ += fmt::format("  {:<{}}  {:<{}}  {}\n", name, name_width, type, type_width,
                            absent ? "missing" : content_text(*value));
     }

@@ -170,7 +170,8 @@ class JsonlWriter : public Writer {
       if (is_companion(field.name)) continue;
       std::vector<std::string> path;
       std::string_view rest = field.name;
-      for (size_t dot; (dot = rest.find('.')) != rest.npos; rest.remove_prefix(dot + 1)) path.emplace_back(rest.substr(0, dot));
+      for (size_t dot; (dot = rest.find('.')) != rest.npos; rest.remove_prefix(dot + 1))
+        path.emplace_back(rest.substr(0, dot));
       size_t common = 0;
       while (common < path.size() && common < open.size() && path[common] == open[common]) ++common;
       line_.append(open.size() - common, '}');

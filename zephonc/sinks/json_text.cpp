@@ -141,9 +141,7 @@ void append_json_string(std::string& out, std::string_view text) {
   out += '"';
 }
 
-void append_json(std::string& out, const DeliveredField& field) {
-  append_json(out, field, nullptr, {});
-}
+void append_json(std::string& out, const DeliveredField& field) { append_json(out, field, nullptr, {}); }
 
 void append_json(std::string& out, const DeliveredField& field, const DeliveredField* missing,
                  std::span<const DeliveredField* const> lengths) {
