@@ -541,8 +541,10 @@ class Emitter {
       b_.CreateCondBr(b_.CreateAnd(stream_, b_.CreateIsNull(misplaced)), direct, other);
       b_.SetInsertPoint(direct);
       for (Row& row : rows)
-        row.written = b_.CreateIntrinsic(llvm::Intrinsic::ptrmask, {b_.getPtrTy(), b_.getInt64Ty()},
-                                         {row.to, b_.getInt64(static_cast<uint64_t>(-kLine))});
+        // Laundered, as else the branch above makes the mask superfluous, and with it what it says to mark_streams().
+        row.written =
+            b_.CreateIntrinsic(llvm::Intrinsic::ptrmask, {b_.getPtrTy(), b_.getInt64Ty()},
+                               {b_.CreateLaunderInvariantGroup(row.to), b_.getInt64(static_cast<uint64_t>(-kLine))});
       std::vector<Value*> known = env_;
       ask_ahead(nest, all, active, b_.getInt64(0), extent);
       fill_rows(nest, rows, all, active, b_.getInt64(0), extent, kMostRows);
