@@ -14,6 +14,7 @@
 #include <limits>
 #include <map>
 #include <random>
+#include <sstream>
 
 #include "graph/op_def.h"
 #include "graph/signature.h"
@@ -588,6 +589,17 @@ TEST(Jit, LargeResultsGoPastTheCaches) {
   ExprId x = s.fixed(vector_of(Elem::F32, std::vector<Scalar>(20000, Scalar::of_float(Elem::F32, 3))));
   KernelGroup group{KernelGroup::Kind::PerSample, {s.call("mul", {x, x})}, s.fields};
   EXPECT_NE(compiler().listing(s.graph, group).llvm_ir.find("!nontemporal"), std::string::npos);
+  // Rows that begin with a line: the loop itself stores past the caches, once for each channel.
+  Sample1 rows;
+  Value photo(Elem::U8, {64, 224, 3});
+  ExprId planes = rows.call("transpose", {rows.cast(rows.fixed(photo), Elem::F32)},
+                            attrs_of({{"order", std::vector<int64_t>{2, 0, 1}}}));
+  group = {KernelGroup::Kind::PerSample, {planes}, rows.fields};
+  std::istringstream ir(compiler().listing(rows.graph, group).llvm_ir);
+  int direct = 0;
+  for (std::string line; std::getline(ir, line);)
+    direct += line.find("!alias.scope") != line.npos && line.find("!nontemporal") != line.npos;
+  EXPECT_GE(direct, 3) << ir.str();
   Sample1 small;
   ExprId y = small.fixed(vector_of(Elem::F32, std::vector<Scalar>(2000, Scalar::of_float(Elem::F32, 3))));
   group = {KernelGroup::Kind::PerSample, {small.call("mul", {y, y})}, small.fields};
