@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures zephonc against programs that use nothing of it, in pairs, one after the other, and prints ratios.
 
-usage: run.py [--build build/release] [--corpus examples/data/photos] [--highres DIR] [--only 2,3,4,5,6,7,8]
+usage: run.py [--build build/release] [--corpus examples/data/photos] [--highres DIR] [--only 2,3,4,5,6,7,8,9]
               [--rounds 7] [--json FILE]
 
 Each section states a floor (must be met) and a goal. A figure is the median over the rounds of a ratio whose two halves
@@ -16,6 +16,7 @@ long and a short run. Run it on a machine that does nothing else.
   6  peak memory under --memory (needs --highres, a folder of large JPEG files)
   7  `check`, `fmt` and `convert` on 2,000 lines
   8  cost of the counters (needs valgrind and a second build, --without-counters), size of zephonc
+  9  `lsp` on the file of 7: hover, completion and diagnostics after an edit
 """
 import argparse
 import glob
@@ -209,6 +210,80 @@ class Bench:
             counts.append(per_run[1] - per_run[0])
         report(8, "instructions with counters / without", [counts[0] / counts[1]], 1.01, None)
 
+    def section9(self):
+        """At a place in the middle; then while a step is being typed there, each letter followed at once by questions."""
+        lines = long_program(2000).split("\n")
+        at = max(i for i in range(len(lines) // 2) if lines[i].startswith("  | f = "))
+        editor, document = Editor(self.zephonc), {"uri": "file:///long.zpl"}
+        editor.ask("initialize", {"capabilities": {}})
+        editor.send("textDocument/didOpen", {"textDocument": {**document, "languageId": "zpl", "version": 0,
+                                                              "text": "\n".join(lines)}})
+        editor.published(0)
+        walls, typed, version = {}, "", 0
+
+        def note(what, seconds):
+            walls.setdefault(what, []).append(seconds)
+
+        place = lambda column, line=at: {"textDocument": document, "position": {"line": line, "character": column}}
+        for _ in range(20):
+            note("hover, quiet", editor.ask("textDocument/hover", place(lines[at].index("scale") + 2)))
+            note("completion, quiet", editor.ask("textDocument/completion", place(lines[at].index("scale") + 2)))
+        for letter in "\n  | new = scale1(a) + clamp(b, 0, 1)":
+            begin = {"line": at, "character": len(lines[at])} if "\n" not in typed else \
+                {"line": at + 1, "character": len(typed) - 1}
+            typed, version = typed + letter, version + 1
+            start = time.perf_counter()
+            editor.send("textDocument/didChange", {"textDocument": {**document, "version": version}, "contentChanges": [
+                {"range": {"start": begin, "end": begin}, "text": letter}]})
+            if "=" in typed:
+                note("completion, while typing", editor.ask("textDocument/completion", place(len(typed) - 1, at + 1)))
+            note("hover, while typing", editor.ask("textDocument/hover", place(lines[at].index("scale") + 2)))
+            editor.published(version)
+            note("diagnostics after a letter", time.perf_counter() - start)
+        editor.ask("shutdown", None)
+        editor.send("exit", None)
+        editor.server.wait()
+        for what, values in walls.items():
+            floor = None if what.startswith("diagnostics") else 0.03
+            report(9, f"lsp on 2,000 lines: {what}", values, floor, None, "s")
+            if floor is not None:
+                report(9, f"lsp on 2,000 lines: {what}, slowest", [max(values)], floor, None, "s")
+
+
+class Editor:
+    """As much of a client of the Language Server Protocol as is needed to wait for answers."""
+
+    def __init__(self, zephonc):
+        self.server = subprocess.Popen([zephonc, "lsp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.ids = 0
+
+    def send(self, method, params, **more):
+        body = json.dumps({"jsonrpc": "2.0", "method": method, "params": params, **more}).encode()
+        self.server.stdin.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        self.server.stdin.flush()
+
+    def wait(self, wanted):
+        while True:
+            length = int(self.server.stdout.readline().split(b":")[1])
+            self.server.stdout.readline()
+            message = json.loads(self.server.stdout.read(length))
+            if wanted(message):
+                return message
+
+    def ask(self, method, params):
+        """-> seconds"""
+        self.ids += 1
+        start = time.perf_counter()
+        self.send(method, params, id=self.ids)
+        answer = self.wait(lambda message: message.get("id") == self.ids)
+        seconds = time.perf_counter() - start
+        if "error" in answer or method != "shutdown" and not answer["result"]:
+            sys.exit(f"{method}: {answer}")
+        return seconds
+
+    def published(self, version):
+        self.wait(lambda message: message.get("params", {}).get("version") == version)
+
 
 def long_program(lines):
     """A file of so many lines: functions, constants, and streams of some forty steps that are mixed."""
@@ -235,7 +310,7 @@ def main():
     parser.add_argument("--corpus", default="examples/data/photos")
     parser.add_argument("--highres")
     parser.add_argument("--without-counters")
-    parser.add_argument("--only", default="2,3,4,5,6,7,8")
+    parser.add_argument("--only", default="2,3,4,5,6,7,8,9")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--json")
     options = parser.parse_args()

@@ -87,7 +87,18 @@ Operand Compiler::dynamic(ExprId expr, const Span& span) const {
   return operand;
 }
 
+void Compiler::note_value(const Span& span, const Operand& value) {
+  if (options_.facts == nullptr || value.is_poison()) return;
+  options_.facts->values.push_back({span, type_text(value), value.is_static() ? to_string(value.value) : ""});
+}
+
 Operand Compiler::evaluate(const ast::Expr& e, Frame& frame) {
+  Operand value = evaluate_form(e, frame);
+  if (options_.facts != nullptr && !frame.here.valid()) note_value(e.span, value);
+  return value;
+}
+
+Operand Compiler::evaluate_form(const ast::Expr& e, Frame& frame) {
   using Form = ast::Expr::Kind;
   switch (e.kind) {
     case Form::Number: {
@@ -329,15 +340,20 @@ std::optional<Compiler::Matched> Compiler::match(const OpDef& op, const ast::Exp
         matched.extra[label] = &operand;
         continue;
       }
+      // The word may have other arguments with another operator behind it: `shuffle(buffer_size=100)`.
+      std::vector<std::string> known = names;
+      for (const OpDef* twin : ops_.all())
+        if (twin != &op && (twin->surface.empty() ? twin->name : twin->surface) == called)
+          for (const Parameter& p : signature_of(*twin).parameters) known.push_back(p.name);
       std::string hint;
 #define ZEPHON_NEAR_MISS(theirs, text)
 #define ZEPHON_NEAR_ARGUMENT(theirs, ours)                                                                           \
-  if (label == theirs && (extra_names.contains(ours) || std::find(names.begin(), names.end(), ours) != names.end())) \
+  if (label == theirs && (extra_names.contains(ours) || std::find(known.begin(), known.end(), ours) != known.end())) \
     hint = "here it is called `" ours "`";
 #include "frontend/near_misses.def"
 #undef ZEPHON_NEAR_MISS
 #undef ZEPHON_NEAR_ARGUMENT
-      if (hint.empty()) hint = did_you_mean(label, names);
+      if (hint.empty()) hint = did_you_mean(label, known);
       error(Kind::UnknownArgument, "`{}` has no argument `{}`", called, label)
           .primary(place(e.names[i].span, frame))
           .hint_text(std::move(hint))
@@ -431,11 +447,11 @@ void Compiler::unknown_operator(const std::string& name, const Span& span, bool 
 #undef ZEPHON_NEAR_MISS
 #undef ZEPHON_NEAR_ARGUMENT
   if (hint.empty()) {
-    std::vector<std::string> candidates;
+    std::vector<std::string> candidates, others;
     for (const OpDef* op : ops_.all()) {
       bool stream = signature_of(*op).stream_out;
       if (op->cls == OpClass::Leaf && op->signature.empty()) continue;
-      if (stream == !tensor) candidates.emplace_back(op->surface.empty() ? op->name : op->surface);
+      (stream == !tensor ? candidates : others).emplace_back(op->surface.empty() ? op->name : op->surface);
     }
     if (tensor)
       for (const auto& [declared, entry] : module_->functions) candidates.push_back(declared);
@@ -443,6 +459,7 @@ void Compiler::unknown_operator(const std::string& name, const Span& span, bool 
       for (const std::string& declared : stream_names()) candidates.push_back(declared);
     if (!tensor) candidates.insert(candidates.end(), {"filter", "select", "drop"});
     hint = did_you_mean(name, candidates);
+    if (hint.empty()) hint = did_you_mean(name, others);
   }
   error(Kind::UnknownOperator, "no {} is called `{}`", tensor ? "operator" : "source or step", name)
       .primary(span)
@@ -453,6 +470,7 @@ void Compiler::unknown_operator(const std::string& name, const Span& span, bool 
 Operand Compiler::call_function(FunctionEntry& function, const ast::Expr& e, Frame& frame) {
   function.used = true;
   const ast::Function& f = *function.syntax;
+  if (!frame.here.valid()) note_use(e.text_span, f.name.span);
   constexpr int kMaxCallDepth = 200;  // calls nest as deep as functions are chained
   if (function.open || call_depth_ >= kMaxCallDepth) {
     error(Kind::Recursion, "the function `{}` uses itself", f.name.text)
@@ -535,6 +553,7 @@ Operand Compiler::call_function(FunctionEntry& function, const ast::Expr& e, Fra
 }
 
 Operand Compiler::call_operator(const OpDef& op, const ast::Expr& e, Frame& frame) {
+  if (!frame.here.valid()) note_operator(e.text_span, op);
   const std::vector<Parameter>& parameters = signature_of(op).parameters;
   bool draws = op.cls == OpClass::Draw || op.cls == OpClass::Composite;
   bool own_key = std::any_of(parameters.begin(), parameters.end(), [](const Parameter& p) { return p.name == "key"; });
@@ -619,6 +638,17 @@ Operand Compiler::row_of(const OpDef& op, const std::vector<Operand>& args, cons
   }
   const std::string path = keys->attrs.text("path");
   Operand key = args[1];
+  const bool text_key =
+      key.is_static() ? key.value.is_string() : key.kind == Operand::Kind::Dynamic && is_string(type_of(key).elem);
+  const bool number_key =
+      key.is_static() ? key.value.is_number() : key.kind == Operand::Kind::Dynamic && is_integer(type_of(key).elem);
+  if (!(is_string(keys->type.elem) ? text_key : number_key)) {
+    error(Kind::WrongType, "`key` of `{}` needs `{}`, found {}", op.name, elem_name(keys->type.elem),
+          key.is_static() ? type_text(key) : "`" + type_text(key) + "`")
+        .primary(place(key.span, frame))
+        .emit();
+    return {};
+  }
   if (key.kind == Operand::Kind::Dynamic && is_string(type_of(key).elem) && is_string(keys->type.elem))
     key = add_cast(key, keys->type.elem, frame);
   std::map<std::string, Operand> arguments = {{"keys", table.members[0].second}, {"key", key}};
@@ -1242,6 +1272,18 @@ Operand Compiler::index_of(Operand x, const ast::Expr& e, Frame& frame) {
     return x;
   }
   if (!x.lengths.empty()) return index_lists(x, e, frame);
+  if (x.missing.valid() && !program_.graph.expr(x.missing).type.is_scalar()) {
+    // Each element says whether it is missing: the same is taken of both.
+    Operand values = x, marks = dynamic(x.missing, x.span);
+    values.missing = {};
+    const Frame before = frame;
+    values = index_of(std::move(values), e, frame);
+    frame = before;
+    marks = index_of(std::move(marks), e, frame);
+    if (values.is_poison() || marks.is_poison()) return {};
+    values.missing = marks.expr;
+    return values;
+  }
   if (x.is_static()) {
     std::optional<Operand> typed = materialize(x, elem_alone(x.value), frame);
     if (!typed) return {};
@@ -1432,7 +1474,8 @@ bool Compiler::declared_leaves(const ast::Type& type, const std::string& path, F
   DeclaredLeaf leaf;
   leaf.path = here;
   leaf.element = leaf.type = *element;
-  const LeafPath steps = LeafPath::parse(here);
+  // The whole has no name that could be optional.
+  const LeafPath steps = LeafPath::parse(here.starts_with('?') ? "x" + here : here);
   const int lists = steps.lists();
   if (lists > 0) leaf.type.shape.insert(leaf.type.shape.begin(), varying_dim());
   leaf.levels = lists > 1 ? static_cast<size_t>(lists - 1) : 0;
@@ -1501,6 +1544,13 @@ bool Compiler::fit(Operand& value, const std::vector<DeclaredLeaf>& leaves, cons
       Operand* next = nullptr;
       for (auto& [member_name, member] : at->members)
         if (member_name == key) next = &member;
+      if (next == nullptr && !at->is_record()) {
+        error(Kind::WrongType, "{} needs a record, found `{}`", what, type_text(*at))
+            .primary(place(value.span, frame), "this is `{}`", type_text(value))
+            .secondary(declared.span, "declared here")
+            .emit();
+        return false;
+      }
       if (next == nullptr) return refuse(*at, leaf, Kind::WrongType);
       at = next;
     }

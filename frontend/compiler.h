@@ -16,6 +16,7 @@
 
 #include "frontend/ast.h"
 #include "frontend/diag/diagnostic.h"
+#include "frontend/facts.h"
 #include "frontend/frontend.h"
 #include "frontend/rational.h"
 #include "graph/op_def.h"
@@ -143,6 +144,7 @@ class Compiler {
   };
 
   const ast::Pipeline* choose_pipeline(const ast::File& file);
+  Result<Program> check_declarations();
   void import_files(Module& module);
   Module* load_module(const ast::Import& import, const Module& from);
   void declare(Module& module, const ast::Declarations& declarations);
@@ -176,6 +178,7 @@ class Compiler {
 
   // ---- check.cpp
   Operand evaluate(const ast::Expr& e, Frame& frame);
+  Operand evaluate_form(const ast::Expr& e, Frame& frame);
   Operand name(const ast::Expr& e, Frame& frame);
   Operand string(const ast::Expr& e, Frame& frame);
   Operand call(const ast::Expr& e, Frame& frame);
@@ -242,6 +245,7 @@ class Compiler {
     std::map<std::string, uint64_t> assignments;  // of fields, so far
     Span batch;                                   // the step that batched
     Span data;                                    // the step from which the number of samples depends on data
+    Span pipe;
     bool broken = false;  // an error was reported in a step: what follows is not trusted to name its cause
   };
   struct StreamEntry {
@@ -271,6 +275,7 @@ class Compiler {
   std::optional<Flow> use_stream(StreamEntry& entry, const Span& span);
   void add_implicit(Flow& flow, const OpDef& op, const Span& span);
   void lower_step(const ast::Step& step, Flow& flow);
+  void lower_step_form(const ast::Step& step, Flow& flow);
   void lower_assign(const ast::Step& step, Flow& flow);
   void assign_fields(const std::string& field, const Operand& value, const Span& span, const Span& expr_span,
                      Flow& flow);
@@ -297,6 +302,15 @@ class Compiler {
   void lint_fields(const Node& assign);
   void lint_filter(const Node& filter);
   bool reads_parameters(const ast::Expr& e) const;
+
+  // ---- facts, where they are wanted; nothing of what stands inside a composite operator
+  void note_value(const Span& span, const Operand& value);
+  void note_use(const Span& span, const Span& declared) {
+    if (options_.facts != nullptr && declared.valid()) options_.facts->uses.push_back({span, declared});
+  }
+  void note_operator(const Span& span, const OpDef& op) {
+    if (options_.facts != nullptr) options_.facts->operators.push_back({span, &op});
+  }
 
   // ---- lower.cpp
   void unknown_operator(const std::string& name, const Span& span, bool tensor);

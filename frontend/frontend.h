@@ -19,6 +19,11 @@
 
 namespace zephon {
 
+namespace ast {
+struct File;
+}
+struct Facts;
+
 // A parameter of the pipeline with the value that this compilation used.
 struct ProgramParameter {
   std::string name;
@@ -59,12 +64,18 @@ struct CompileOptions {
   // Reads an imported file: its text, or nothing and why in `error`. `path` begins at the folder of the program's name
   // in the SourceMap. Reads from disk where it is not set.
   std::function<std::optional<std::string>(const std::string& path, std::string& error)> read;
+  // For editors: what is learned on the way goes here (frontend/facts.h), a parameter without a value takes a stand-in,
+  // and a file without a pipeline is looked at for what it declares.
+  Facts* facts = nullptr;
 };
 
 // Reads ZPL, or the YAML form where the name of the file ends in .yaml or .yml. `params` are texts from the command
 // line. Reports several errors per run, no follow-on errors, and lints; the result is a program only where there is no
 // error. Texts of composite operators are added to `sources`.
 Result<Program> compile(SourceMap& sources, FileId file, const std::map<std::string, std::string>& params,
+                        const OpTable& ops, Diagnostics& diags, const CompileOptions& options = {});
+// The same of a file that has been read (parse_zpl.h, parse_yaml.h).
+Result<Program> compile(SourceMap& sources, ast::File tree, const std::map<std::string, std::string>& params,
                         const OpTable& ops, Diagnostics& diags, const CompileOptions& options = {});
 
 // A test of the program, as programs to run: what is delivered for its input, what is expected, what must be true.

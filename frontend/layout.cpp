@@ -78,6 +78,12 @@ Doc group(Doc inner) { return make(Kind::Group, "", {std::move(inner)}); }
 Doc indent(int amount, Doc inner) { return make(Kind::Indent, "", {std::move(inner)}, amount); }
 Doc align(Doc inner) { return make(Kind::Align, "", {std::move(inner)}); }
 Doc suffix(std::string comment) { return make(Kind::Suffix, std::move(comment)); }
+Doc soft_suffix(std::string comment) {
+  auto node = std::make_shared<DocNode>();
+  node->kind = Kind::Suffix;
+  node->text = std::move(comment);
+  return node;
+}
 Doc if_broken(std::string words) { return make(Kind::IfBroken, std::move(words)); }
 
 int count_columns(std::string_view words) {
@@ -141,7 +147,7 @@ std::vector<LaidLine> lay_out(const Doc& doc, int width, int column) {
         break;
       case Kind::Suffix: {
         std::string& comment = lines.back().comment;
-        comment += (comment.empty() ? "" : " ") + node.text;
+        if (!node.text.empty()) comment += (comment.empty() ? "" : " ") + node.text;
         break;
       }
     }

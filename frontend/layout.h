@@ -42,6 +42,7 @@ Doc group(Doc inner);
 Doc indent(int amount, Doc inner);
 Doc align(Doc inner);
 Doc suffix(std::string comment);
+Doc soft_suffix(std::string comment);  // breaks nothing: for what stands last on its line either way
 Doc if_broken(std::string text);
 
 struct LaidLine {

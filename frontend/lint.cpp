@@ -54,9 +54,9 @@ struct Interval {
 };
 using MaybeInterval = std::optional<Interval>;
 
-class Facts {
+class Truths {
  public:
-  explicit Facts(const Graph& graph) : graph_(graph) {}
+  explicit Truths(const Graph& graph) : graph_(graph) {}
 
   // Of a scalar bool: true, false, or unknown.
   std::optional<bool> truth(ExprId id) {
@@ -226,7 +226,7 @@ void Compiler::lint_fields(const Node& assign) {
 
 void Compiler::lint_filter(const Node& filter) {
   if (chosen_filters_.contains(filter.step)) return;
-  std::optional<bool> truth = Facts(program_.graph).truth(filter.predicate);
+  std::optional<bool> truth = Truths(program_.graph).truth(filter.predicate);
   if (!truth) return;
   diags_.report(Kind::ConstantFilter, "this filter is {} for every sample", *truth ? "true" : "false")
       .primary(filter.origin)

@@ -59,6 +59,8 @@ bool Compiler::add_node(Node node, Flow& flow, const Span& span, const Span& nam
 std::optional<Compiler::Flow> Compiler::lower_pipe(const ast::Pipe& pipe, const std::string& stream) {
   std::optional<Flow> flow = lower_source(pipe.source, stream);
   if (!flow) return std::nullopt;
+  flow->pipe = pipe.span;
+  if (options_.facts != nullptr) options_.facts->steps.push_back({pipe.source.span, pipe.span, type_of(*flow)});
   for (const ast::Step& step : pipe.steps) lower_step(step, *flow);
   drop_hidden(*flow);
   return flow;
@@ -84,6 +86,7 @@ void Compiler::drop_hidden(Flow& flow) {
 
 std::optional<Compiler::Flow> Compiler::use_stream(StreamEntry& entry, const Span& span) {
   entry.used = true;
+  note_use(span, entry.syntax->name.span);
   if (entry.failed) return std::nullopt;
   if (entry.flow) return entry.flow;
   if (entry.open) {
@@ -145,6 +148,7 @@ std::optional<Compiler::Flow> Compiler::lower_source(const ast::Expr& source, co
         .emit();
     return std::nullopt;
   }
+  note_operator(source.text_span, *op);
   if (op->cls == OpClass::Merge) return lower_merge(*op, source, stream);
   if (op->cls != OpClass::Source) {
     error(Kind::NotAStep, "`{}` needs a stream to work on, and nothing stands before it", source.text)
@@ -391,6 +395,11 @@ std::optional<Compiler::Flow> Compiler::lower_merge(const OpDef& op, const ast::
 // ---- steps
 
 void Compiler::lower_step(const ast::Step& step, Flow& flow) {
+  lower_step_form(step, flow);
+  if (options_.facts != nullptr) options_.facts->steps.push_back({step.span, flow.pipe, type_of(flow)});
+}
+
+void Compiler::lower_step_form(const ast::Step& step, Flow& flow) {
   switch (step.kind) {
     case ast::Step::Kind::Assign:
       return lower_assign(step, flow);
@@ -446,6 +455,7 @@ void Compiler::lower_assign(const ast::Step& step, Flow& flow) {
       value = materialize(value, elem, frame).value_or(Operand{});
     }
   }
+  note_value(step.name.span, value);
   assign_fields(field, value, step.span, step.expr.span, flow);
 }
 
@@ -530,6 +540,7 @@ void Compiler::assign_fields(const std::string& field, const Operand& value, con
 }
 
 void Compiler::lower_filter(const ast::Step& step, Flow& flow) {
+  note_operator(step.name.span, core("filter"));
   Frame frame = frame_of(flow, "filter", flow.assignments["filter"]++);
   Operand predicate = evaluate(step.expr, frame);
   if (predicate.is_static() && predicate.value.kind == StaticValue::Kind::Bool)
@@ -564,6 +575,7 @@ void Compiler::lower_filter(const ast::Step& step, Flow& flow) {
 }
 
 void Compiler::lower_fields(const ast::Step& step, Flow& flow) {
+  note_operator(step.name.span, core(step.kind == ast::Step::Kind::Select ? "select" : "drop"));
   std::vector<std::string> names, fields;
   for (const Field& f : type_of(flow).fields)
     if (std::string name = f.name.substr(0, f.name.find_first_of(".?#"));
@@ -581,6 +593,7 @@ void Compiler::lower_fields(const ast::Step& step, Flow& flow) {
       error(Kind::DuplicateName, "`{}` stands twice in this list", field.text).primary(field.span).emit();
       good = false;
     } else {
+      if (auto it = flow.origins.find(field.text); it != flow.origins.end()) note_use(field.span, it->second);
       for (std::string& name : fields_of(type_of(flow), field.text)) fields.push_back(std::move(name));
     }
   }
@@ -622,6 +635,7 @@ void Compiler::lower_call(const ast::Step& step, Flow& flow) {
     flow.broken = true;
     return unknown_operator(e.text, e.text_span, false);
   }
+  note_operator(e.text_span, *op);
   if (op->cls == OpClass::Source || op->cls == OpClass::Merge) {
     error(Kind::NotAStep, "`{}` begins a pipeline", e.text)
         .primary(e.text_span)
@@ -695,7 +709,10 @@ void Compiler::lower_call(const ast::Step& step, Flow& flow) {
     Operand predicate = evaluate(filter->expr, inner);
     node.op = &core("filter");
     node.predicate = predicate.expr;
-    if (predicate.kind != Operand::Kind::Dynamic) flow.broken = true;
+    if (predicate.kind != Operand::Kind::Dynamic) {
+      flow.broken = true;
+      return;
+    }
   } else if (!arguments.empty()) {
     const Operand& key = arguments.begin()->second;
     Node assign;
@@ -712,7 +729,7 @@ void Compiler::lower_call(const ast::Step& step, Flow& flow) {
     flow.node = program_.graph.add(std::move(assign));
   }
   node.inputs = {flow.node};
-  if (flow.broken || !add_node(std::move(node), flow, step.span, e.text_span)) flow.broken = true;
+  if (!add_node(std::move(node), flow, step.span, e.text_span)) flow.broken = true;
 }
 
 // The value of a dynamic parameter of a dataset operator: a scalar of its type.

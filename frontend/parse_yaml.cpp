@@ -289,7 +289,7 @@ class Reader {
     bool alone = has("pipeline") || has("params") || has("returns") || has("steps");
     bool declares = has("import") || has("declare") || has("let") || has("functions") || has("streams") ||
                     has("pipelines") || has("tests");
-    if (alone || !declares) {
+    if (alone || (!declares && root.entry_count() > 1)) {
       // One pipeline, whose declarations stand beside it.
       refuse_unknown(root, {"zpl", "import", "declare", "pipeline", "params", "returns", "let", "functions", "streams",
                             "steps", "tests"});

@@ -55,7 +55,8 @@ class ZplPrinter {
     return parens ? concat({text("("), std::move(body), text(")")}) : body;
   }
 
-  Doc bare_step(const ast::Step& s) {
+  // `last`: nothing but closing braces follows on the line.
+  Doc bare_step(const ast::Step& s, bool last = true) {
     switch (s.kind) {
       case ast::Step::Kind::Assign:
         return concat({text(s.name.text + " = "), indent(2, expr(s.expr))});
@@ -71,7 +72,7 @@ class ZplPrinter {
         return concat({text(s.name.text + " "), group(indent(4, concat(std::move(names))))});
       }
       case ast::Step::Kind::If:
-        return group(if_step(s));
+        return group(if_step(s, last));
       case ast::Step::Kind::Call:
         return indent(2, expr(s.expr));
     }
@@ -173,12 +174,17 @@ class ZplPrinter {
 
   Doc arguments(const Expr& e) {
     Docs items;
+    const Expr* only = e.operands.size() == (e.method ? 2u : 1u) ? &e.operands.back() : nullptr;
+    bool hugged = only != nullptr && !only->group && !trivia_.has(only) &&
+                  (only->kind == Expr::Kind::List || only->kind == Expr::Kind::Schema);
     for (size_t i = e.method ? 1 : 0; i < e.operands.size(); ++i) {
       Doc value = expr(e.operands[i]);
       if (i < e.names.size() && !e.names[i].text.empty())
         value = concat({text(e.names[i].text + "="), std::move(value)});
       items.push_back(part(&e.operands[i], std::move(value)));
     }
+    // Brackets of the only argument break for both.
+    if (hugged) return concat({text("("), std::move(items[0]), text(")")});
     return listed("(", std::move(items), ")");
   }
 
@@ -299,13 +305,14 @@ class ZplPrinter {
     return text("");
   }
 
-  Doc block(const std::vector<ast::Step>& steps, const void* key) {
+  Doc block(const std::vector<ast::Step>& steps, const void* key, bool last) {
     std::vector<std::string> tail = trivia_.take_tail(key);
     if (steps.empty() && tail.empty()) return text("{ }");
     Docs inside;
     for (size_t i = 0; i < steps.size(); ++i) {
       inside.push_back(trivia_.blank(&steps[i]) && i > 0 ? blank_line() : line());
-      inside.push_back(commented_step(steps[i], i == 0 ? if_broken("| ") : text("| ")));
+      bool end = last && i + 1 == steps.size() && tail.empty();
+      inside.push_back(step_of(steps[i], i == 0 ? if_broken("| ") : text("| "), end, end));
     }
     for (const std::string& comment : tail) {
       inside.push_back(hard_line());
@@ -314,11 +321,12 @@ class ZplPrinter {
     return concat({text("{"), indent(2, concat(std::move(inside))), line(), text("}")});
   }
 
-  Doc if_step(const ast::Step& s) {
+  Doc if_step(const ast::Step& s, bool last) {
     Trivia header = trivia_.take(&s.name);
     Doc condition = expr(s.expr);
     Docs out = {text("if "), std::move(condition), text(" ")};
-    Doc then = block(s.then, &s.then);
+    bool otherwise = !s.otherwise.empty() || trivia_.has(&s.otherwise);
+    Doc then = block(s.then, &s.then, last && !otherwise);
     std::vector<std::string> rest = trivia_.take_inside(&s.name);
     header.trailing.insert(header.trailing.end(), rest.begin(), rest.end());
     add_suffix(out, header.leading);
@@ -331,11 +339,11 @@ class ZplPrinter {
       out.push_back(text(" else "));
       add_suffix(out, t.leading);
       add_suffix(out, trivia_.take_tail(&s.otherwise));
-      out.push_back(if_step(nested));
+      out.push_back(if_step(nested, last));
       add_suffix(out, t.trailing);
-    } else if (!s.otherwise.empty() || trivia_.has(&s.otherwise)) {
+    } else if (otherwise) {
       out.push_back(text(" else "));
-      out.push_back(block(s.otherwise, &s.otherwise));
+      out.push_back(block(s.otherwise, &s.otherwise, last));
     }
     return concat(std::move(out));
   }
@@ -401,10 +409,17 @@ class ZplPrinter {
     return group(concat(std::move(out)));
   }
 
-  // Comments above a step stand above its bar.
+  // A step of a pipeline. What a comment inside of a flat `if` breaks is the pipeline.
   Doc commented_step(const ast::Step& s, Doc bar) {
+    softened_ = false;
+    Doc body = step_of(s, std::move(bar), true, false);
+    return softened_ ? concat({std::move(body), suffix("")}) : body;
+  }
+  bool softened_ = false;
+  // Comments above a step stand above its bar. `soft`: the comment behind it may stand behind the braces.
+  Doc step_of(const ast::Step& s, Doc bar, bool last, bool soft) {
     Trivia t = trivia_.take(&s);
-    Doc body = indent(2, bare_step(s));
+    Doc body = indent(2, bare_step(s, last));
     Docs out;
     std::vector<std::string> rest = trivia_.take_inside(&s);
     add_comments(out, t.leading);
@@ -412,7 +427,11 @@ class ZplPrinter {
     add_comments(out, trivia_.take_tail(&s));
     out.push_back(std::move(bar));
     out.push_back(std::move(body));
-    add_suffix(out, t.trailing);
+    if (!soft) add_suffix(out, t.trailing);
+    for (size_t i = 0; soft && i < t.trailing.size(); ++i) {
+      out.push_back(soft_suffix(t.trailing[i]));
+      softened_ = true;
+    }
     return concat(std::move(out));
   }
 
@@ -525,8 +544,7 @@ bool is_plain(const std::string& words, bool flow) {
   if (words.find(": ") != words.npos || words.find(" #") != words.npos || words.find('\n') != words.npos ||
       words.find('\t') != words.npos)
     return false;
-  if (flow && words.find_first_of(",[]{}") != words.npos) return false;
-  if (flow && words.find(':') != words.npos) return false;
+  if (flow && words.find_first_of(",[]{}:?") != words.npos) return false;
   for (std::string_view null : {"null", "Null", "NULL"})
     if (words == null) return false;
   return true;
@@ -545,6 +563,7 @@ class YamlPrinter {
     comments(0, header.leading);
     emit(0, "zpl: 1");
     trail(header.trailing);
+    const size_t header_end = lines_.size();
     std::vector<Statement> all = statements_of(file), before, after;
     auto is = [](Kind kind) { return [kind](const Statement& s) { return s.kind == kind; }; };
     auto bare = std::find_if(all.begin(), all.end(), is(Kind::Bare));
@@ -557,7 +576,7 @@ class YamlPrinter {
       const auto& p = *static_cast<const ast::Pipeline*>(middle->node);
       if (single) {
         Trivia t = trivia_.take(&p);
-        if (t.blank) blank();
+        blank();
         comments(0, t.leading);
         Trivia own = trivia_.take(&p.block);
         std::string name = p.name.text.empty() ? "main" : p.name.text;
@@ -576,7 +595,7 @@ class YamlPrinter {
     std::vector<std::string> tail = trivia_.take_tail(&file);
     if (!tail.empty()) blank();
     comments(0, tail);
-    return std::move(lines_);
+    return spaced(header_end);
   }
 
  private:
@@ -584,6 +603,17 @@ class YamlPrinter {
     lines_.push_back({std::string(static_cast<size_t>(ind), ' ') + code, ""});
   }
   void blank() { lines_.push_back({}); }
+  // No empty line at the beginning of a block, one below the header where a comment follows, nowhere two.
+  std::vector<LaidLine> spaced(size_t header_end) const {
+    std::vector<LaidLine> out;
+    for (size_t i = 0; i < lines_.size(); ++i) {
+      bool empty = lines_[i].code.empty() && lines_[i].comment.empty();
+      if (empty && (i == header_end || out.back().code.empty() || out.back().code.ends_with(":"))) continue;
+      if (out.size() == header_end && lines_[i].code.starts_with("#")) out.push_back({});
+      out.push_back(lines_[i]);
+    }
+    return out;
+  }
   void comments(int ind, const std::vector<std::string>& list) {
     for (const std::string& comment : list) emit(ind, comment);
   }
@@ -789,7 +819,7 @@ class YamlPrinter {
   }
 
   void schema(int ind, const ast::Type& contract) {
-    if (contract.kind != ast::Type::Kind::Record || contract.fields.empty()) {
+    if (contract.kind != ast::Type::Kind::Record || contract.optional || contract.fields.empty()) {
       emit(ind, "returns: " + scalar(flat(zpl_.type(contract))));
       return;
     }
@@ -969,11 +999,17 @@ class YamlPrinter {
       if (trivia_.take_blank(runs[0][0].node)) blank();
       emit(ind, "declare:");
     }
+    // Pipelines and tests stand apart, as in ZPL.
+    bool apart = false;
     for (const auto& run : runs) {
       int in = alternate ? ind + 2 : ind;
-      if (trivia_.take_blank(run[0].node)) blank();
-      emit(in, (alternate ? "- " : "") + std::string(section_of(run[0].kind)) + ":");
-      for (const Statement& s : run) statement(in + (alternate ? 4 : 2), s);
+      for (size_t i = 0; i < run.size(); ++i) {
+        bool block = run[i].kind == Statement::Kind::Pipeline || run[i].kind == Statement::Kind::Test;
+        if (trivia_.take_blank(run[i].node) || block || apart) blank();
+        apart = block;
+        if (i == 0) emit(in, (alternate ? "- " : "") + std::string(section_of(run[i].kind)) + ":");
+        statement(in + (alternate ? 4 : 2), run[i]);
+      }
     }
   }
 

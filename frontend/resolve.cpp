@@ -149,6 +149,7 @@ Compiler::ImportEntry* Compiler::find_import(const ast::Expr& e, const Frame* fr
   if (frame != nullptr && frame->arguments != nullptr && frame->arguments->contains(e.text)) return nullptr;
   if (frame != nullptr && frame->fields != nullptr && frame->fields->find(e.text) != nullptr) return nullptr;
   it->second.used = true;
+  note_use(e.span, it->second.syntax->alias.span);
   return &it->second;
 }
 
@@ -172,7 +173,9 @@ Entry* Compiler::find_imported(ImportEntry& import, std::map<std::string, Entry>
 
 Operand Compiler::imported_constant(ImportEntry& import, const ast::Name& name) {
   LetEntry* entry = find_imported(import, &Module::lets, name, "constant");
-  return entry == nullptr ? Operand{} : let(*entry);
+  if (entry == nullptr) return {};
+  note_use(name.span, entry->syntax->name.span);
+  return let(*entry);
 }
 
 Compiler::FunctionEntry* Compiler::imported_function(ImportEntry& import, const ast::Name& name) {
@@ -252,6 +255,20 @@ bool holds(const ast::Type& type, const Rational& number) {
   std::optional<int64_t> n = number.to_int64();
   return n && *n >= limits.least && *n <= limits.most;
 }
+// Any value of the type: a person who writes the program has not chosen one.
+StaticValue stand_in(const ast::Type& type) {
+  if (type.kind == ast::Type::Kind::Enum) {
+    StaticValue value = StaticValue::of(type.values.empty() ? "" : type.values[0].text);
+    value.kind = StaticValue::Kind::Enum;
+    value.choices = choices_of(type);
+    return value;
+  }
+  if (type.name == "bool") return StaticValue::of(false);
+  if (type.name == "str" || type.name == "path")
+    return StaticValue::of(std::string(), type.name == "str" ? Elem::Str : Elem::Path);
+  return StaticValue::of(Rational(int64_t{1}));
+}
+
 }  // namespace
 
 // A value from the command line.
@@ -328,6 +345,8 @@ Operand Compiler::parameter(ParameterEntry& entry) {
     error(Kind::Recursion, "the default of `{}` needs itself", parameter.name.text).primary(parameter.name.span).emit();
   } else if (given != params_.end()) {
     value = parameter_value(parameter, given->second);
+  } else if (!parameter.default_value && options_.facts != nullptr) {
+    value = stand_in(*parameter.type);
   } else if (!parameter.default_value) {
     error(Kind::BadParameter, "the parameter `{}` has no value", parameter.name.text)
         .primary(parameter.name.span)
@@ -414,18 +433,19 @@ std::optional<Operand> Compiler::find_field(const std::string& path, const Span&
 }
 
 std::optional<Operand> Compiler::find_name(const std::string& name, const Span& span, Frame& frame) {
-  auto at = [&](Operand operand) {
+  auto at = [&](Operand operand, const Span& declared = {}) {
     operand.span = span;
+    if (!frame.here.valid()) note_use(span, declared);
     return operand;
   };
   if (frame.arguments != nullptr)
     if (auto it = frame.arguments->find(name); it != frame.arguments->end()) return at(it->second);
   if (frame.fields != nullptr) {
-    if (std::optional<Operand> field = find_field(name, span, frame)) return at(*field);
+    if (std::optional<Operand> field = find_field(name, span, frame)) return at(*field, field->origin);
   }
   if (module_ == root_)
-    if (auto it = parameters_.find(name); it != parameters_.end()) return at(parameter(it->second));
-  if (auto it = module_->lets.find(name); it != module_->lets.end()) return at(let(it->second));
+    if (auto it = parameters_.find(name); it != parameters_.end()) return at(parameter(it->second), it->second.syntax->name.span);
+  if (auto it = module_->lets.find(name); it != module_->lets.end()) return at(let(it->second), it->second.syntax->name.span);
   if (name == "seed") {
     Operand seed;
     seed.kind = Operand::Kind::Static;
@@ -495,12 +515,29 @@ const ast::Pipeline* Compiler::choose_pipeline(const ast::File& file) {
   return nullptr;
 }
 
+// Of a file that others import.
+Result<Program> Compiler::check_declarations() {
+  loading_.emplace_back(root_->path, Span{});
+  import_files(*root_);
+  if (std::optional<Reported> reported = diags_.reported()) return *reported;
+  declare(*root_, root_->file.declarations);
+  for (auto& [name, entry] : root_->lets) let(entry);
+  for (auto& [name, entry] : root_->streams)
+    if (!entry.flow && !entry.failed) use_stream(entry, entry.syntax->name.span);
+  if (std::optional<Reported> reported = diags_.reported()) return *reported;
+  return std::move(program_);
+}
+
 Result<Program> Compiler::run(ast::File file) {
   auto root = std::make_unique<Module>();
   root_ = module_ = root.get();
   root_->path = std::filesystem::path(sources_.name(file.file)).lexically_normal().string();
   root_->file = std::move(file);
   modules_.emplace(root_->path, std::move(root));
+  const ast::Declarations& own = root_->file.declarations;
+  if (options_.facts != nullptr && root_->file.pipelines.empty() &&
+      !(own.imports.empty() && own.lets.empty() && own.functions.empty() && own.streams.empty()))
+    return check_declarations();
   pipeline_ = choose_pipeline(root_->file);
   if (pipeline_ == nullptr) return *diags_.reported();
   program_.name = pipeline_->name.text;
@@ -546,7 +583,12 @@ Result<Program> compile(SourceMap& sources, FileId file, const std::map<std::str
                         const OpTable& ops, Diagnostics& diags, const CompileOptions& options) {
   Result<ast::File> tree = parse_file(sources, file, diags);
   if (!tree) return tree.reported();
-  return Compiler(sources, ops, params, diags, options).run(*std::move(tree));
+  return compile(sources, *std::move(tree), params, ops, diags, options);
+}
+
+Result<Program> compile(SourceMap& sources, ast::File tree, const std::map<std::string, std::string>& params,
+                        const OpTable& ops, Diagnostics& diags, const CompileOptions& options) {
+  return Compiler(sources, ops, params, diags, options).run(std::move(tree));
 }
 
 Result<std::vector<std::string>> pipeline_names(const SourceMap& sources, FileId file, Diagnostics& diags) {

@@ -2,6 +2,7 @@
 #include "frontend/trivia.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace zephon {
@@ -187,6 +188,7 @@ class TriviaBuilder {
         for (const ast::TestEntry& entry : t.entries) {
           open(&entry, entry.span.begin, entry.span.end, entry.list);
           for (const ast::TestSample& sample : entry.samples) {
+            samples_.insert(&sample);
             open(&sample, sample.span.begin, sample.span.end, true);
             for (const ast::TestField& field : sample.fields) {
               open(&field, field.name.span.begin, field.value.span.end, false);
@@ -330,20 +332,21 @@ class TriviaBuilder {
   }
 
   // Whether only the comments of this place stand between an empty line and `item`.
-  bool blank_above(const TriviaMap::Item& item) const {
+  bool blank_above(const TriviaMap::Item& item) {
     uint32_t begin = line_begin(item.begin);
     // Something else stands before it on its line.
     std::string_view before = text_.substr(begin, item.begin - begin);
     // In YAML an assignment stands behind `set:`.
     if (size_t set = before.find("set:"); indented_ && set != before.npos) before = before.substr(0, set);
-    if (before.find_first_not_of(" \t|-") != before.npos) return false;
+    if (before.find_first_not_of(indented_ ? " \t|-'\"" : " \t|") != before.npos) return false;
     while (begin > 0) {
       uint32_t above = line_begin(begin - 1);
       std::string_view line = line_at(above);
-      if (line.empty()) return true;
+      // Above what it begins with, the line is the outer one's.
+      if (line.empty()) return item.parent <= 0 || at(item.parent).begin < begin;
       bool comment = line.starts_with("#");
-      // In YAML a key on a line of its own opens what follows.
-      bool key = indented_ && line.ends_with(":") && column(above) < column(item.begin);
+      // In YAML a key on a line of its own opens what follows, and so does a literal.
+      bool key = indented_ && (line.ends_with(":") || line.ends_with("|-")) && column(above) < column(item.begin);
       if (!comment && !key) return false;
       begin = above;
     }
@@ -352,7 +355,11 @@ class TriviaBuilder {
 
   bool inside(const TriviaMap::Item& item, uint32_t place) {
     if (item.begin < place && place < item.end) return true;
-    if (!indented_ || !item.block || item.children.empty() || item.end > place) return false;
+    if (!indented_ || !holds_block(item) || item.children.empty() || item.end > place) return false;
+    // Between braces a sample ends.
+    const void* parts[] = {item.key, item.block ? nullptr : at(item.children.back()).key};
+    for (const void* part : parts)
+      if (samples_.contains(part) && text_[at(map_.by_key_.at(part)).begin] == '{') return false;
     // Below it, and as far in as its parts, with nothing but comments between.
     uint32_t least = column(at_child(item));
     for (uint32_t begin = next_line(item.end); begin < line_begin(place); begin = next_line(begin)) {
@@ -376,12 +383,14 @@ class TriviaBuilder {
       int best = -1;
       for (int i = 1; i < static_cast<int>(map_.items_.size()); ++i) {
         const TriviaMap::Item& item = at(i);
-        bool branch = item.block && (item.parent >= 0) && is_branch(item);
-        if (item.end > place || item.end <= begin || branch) continue;
+        if (item.end > place || item.end <= begin || is_branch(item)) continue;
+        // In YAML a block ends with its last part, which the comment belongs to.
+        bool inner = item.begin < begin || (samples_.contains(item.key) && text_[item.begin] != '{');
+        if (indented_ && inner && holds_block(item)) continue;
         if (best < 0 || item.end > at(best).end || (item.end == at(best).end && item.begin < at(best).begin)) best = i;
       }
       if (best >= 0) {
-        at(best).trivia.trailing.push_back(std::move(words));
+        behind(best).push_back(std::move(words));
         return;
       }
     }
@@ -419,6 +428,25 @@ class TriviaBuilder {
     while (!at(at(holder).parent).block) holder = at(holder).parent;
     at(holder).trivia.leading.push_back(std::move(words));
   }
+  // Blocks, and what ends with one.
+  bool holds_block(const TriviaMap::Item& item) {
+    return item.block || (!item.children.empty() && at(item.children.back()).block);
+  }
+  // Where a comment behind `item` goes. The YAML form has no brace to stand behind: it goes above the brace, and where
+  // all is on one line, to the last step.
+  std::vector<std::string>& behind(int item) {
+    bool lines = text_.substr(at(item).begin, at(item).end - at(item).begin).find('\n') != std::string_view::npos;
+    while (!indented_ && holds_block(at(item)) && text_[at(item).end - 1] == '}') {
+      int last = at(item).block ? item : at(item).children.back();
+      // `else if` has no block of its own.
+      while (is_branch(at(last)) && at(last).children.size() == 1 && holds_block(at(at(last).children[0])))
+        last = at(at(last).children[0]).children.back();
+      if (lines) return at(last).trivia.tail;
+      if (!is_branch(at(last)) || at(last).children.empty()) break;
+      item = at(last).children.back();
+    }
+    return at(item).trivia.trailing;
+  }
   bool is_branch(const TriviaMap::Item& item) const { return branches().contains(item.key); }
   const std::map<const void*, bool>& branches() const {
     if (branches_.empty()) {
@@ -445,6 +473,7 @@ class TriviaBuilder {
   std::string_view text_;
   bool indented_;
   std::vector<int> stack_;
+  std::set<const void*> samples_;
   mutable std::map<const void*, bool> branches_;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
+#include <algorithm>
 #include <cstring>
 #include <unordered_map>
 
@@ -41,15 +42,17 @@ struct KeyTree {
   std::string key;
   std::vector<KeyTree> below;
   std::vector<size_t> columns;  // whose values stand here
+  std::vector<size_t> needing;  // columns that fail where this key is absent or null
   void add(const LeafPath& path, size_t step, size_t column) {
     if (step == path.steps.size() || path.steps[step].key.empty()) {
       columns.push_back(column);
       return;
     }
-    for (KeyTree& child : below)
-      if (child.key == path.steps[step].key) return child.add(path, step + 1, column);
-    below.push_back({path.steps[step].key, {}, {}});
-    below.back().add(path, step + 1, column);
+    auto child = std::find_if(below.begin(), below.end(),
+                              [&](const KeyTree& c) { return c.key == path.steps[step].key; });
+    if (child == below.end()) child = below.insert(child, KeyTree{path.steps[step].key, {}, {}, {}});
+    if (!path.may_miss_from(step)) child->needing.push_back(column);
+    child->add(path, step + 1, column);
   }
   template <class F>
   void for_each_column(F&& f) const {
@@ -79,6 +82,8 @@ class Splitter {
       }
       if (failed(entry.value().get(value)) || !place(value, child, prefix)) return false;
     }
+    for (size_t at = 0; at < tree.below.size(); ++at)
+      if (!seen[at]) lack(tree.below[at]);
     return true;
   }
 
@@ -87,10 +92,16 @@ class Splitter {
     if (code != simdjson::SUCCESS) error_ = fmt::format("the line is not JSON: {}", simdjson::error_message(code));
     return code != simdjson::SUCCESS;
   }
+  void lack(const KeyTree& child) {
+    for (size_t column : child.needing) texts_[column] = kLacking;
+  }
   bool place(ondemand::value value, const KeyTree& child, const std::string& prefix) {
     ondemand::json_type type;
     if (failed(value.type().get(type))) return false;
-    if (type == ondemand::json_type::null) return true;
+    if (type == ondemand::json_type::null) {
+      lack(child);
+      return true;
+    }
     if (!child.columns.empty()) {
       std::string_view raw;
       if (failed(simdjson::to_json_string(value).get(raw))) return false;
@@ -364,8 +375,8 @@ bool read_json_leaf(std::string_view text, const std::string& path_text, Elem el
     error = "lies in something that is not an object";
     return named();
   }
-  if (text.empty()) {
-    if (path.missing_depth() != 0) {
+  if (text.empty() || text == kLacking) {
+    if (text == kLacking || path.missing_depth() != 0) {
       error = "is missing or null; if it may be, declare its type with a `?`";
       return named();
     }

@@ -13,11 +13,12 @@
 namespace zephon {
 
 /// Splits `line`, which must be one JSON object: texts[i] is what stands at the keys of paths[i] before its first list, a view into
-/// `line`. Empty where it is null or absent, or a parent is; kNoObject where a parent is something else. False with `error` where the line
-/// is no JSON, is not UTF-8, holds a number beyond 64 bits, or a declared key twice.
+/// `line`. Empty where it is null or absent, or a parent is, and may be; kLacking where it may not; kNoObject where a parent is something
+/// else. False with `error` where the line is no JSON, is not UTF-8, holds a number beyond 64 bits, or a declared key twice.
 bool split_json_line(std::string_view line, const std::vector<std::string>& paths,
                      std::vector<std::string_view>& texts, std::string& error);
 inline constexpr std::string_view kNoObject = "!";
+inline constexpr std::string_view kLacking = "?";
 
 /// What one leaf holds. `elements` one after the other: numbers in `data`, strings in `strings`.
 struct JsonLeaf {

@@ -106,7 +106,7 @@ Value define_field(DefineCall& call) {
   if (columns.any_failed()) return forward(columns);
   const Wanted wanted(call.expr().attrs);
   const std::string& text = columns.string_items()[static_cast<size_t>(wanted.index)];
-  if (wanted.part == Wanted::Part::Missing && wanted.whole_may_miss() && text != kNoObject)
+  if (wanted.part == Wanted::Part::Missing && wanted.whole_may_miss() && text != kNoObject && text != kLacking)
     return Value::scalar(Scalar::of_bool(text.empty()));
   JsonLeaf leaf;
   std::string error;
@@ -123,7 +123,7 @@ Value define_field(DefineCall& call) {
 bool run_field(NativeCall& call) {
   const Wanted wanted(call.expr->attrs);
   const std::string_view text = text_of(call.inputs[0], wanted.index);
-  if (text == kNoObject) return false;
+  if (text == kNoObject || text == kLacking) return false;
   thread_local std::string error;
   if (wanted.part == Wanted::Part::Missing && wanted.whole_may_miss()) {
     if (!place_output(call, {})) return false;

@@ -261,7 +261,7 @@ ZEPHON_OP_DEF(Format) = {
     .prose =
         "The format is Python's: [[fill]align][sign][#][0][width][.precision][type], checked before the run. Widths "
         "count code points.",
-    .example = "range(3) | name = \"frame_{index.format(\\\"05d\\\")}.png\"",
+    .example = "range(3) | name = \"frame_{index.format(\"05d\")}.png\"",
     .cost = {.ns_per_call = 120},
     .define = {.scalar = define_text<format>},
     .kernel = {.native = run_text<format>},

@@ -14,6 +14,9 @@ utf8proc_int32_t code_point_at(std::string_view text, size_t at) {
   return c;
 }
 
+// Unicode's simple mapping leaves `ß` as it is; utf8proc's makes it `ẞ`.
+utf8proc_int32_t upper_of(utf8proc_int32_t c) { return c == 0xdf ? c : utf8proc_toupper(c); }
+
 template <utf8proc_int32_t (*kMap)(utf8proc_int32_t), char kFirst, char kLast>
 TextResult map_case(const Expr&, std::span<const TextArg> args) {
   const std::string_view text = args[0].text;
@@ -113,8 +116,8 @@ ZEPHON_OP_DEF(Upper) = {
     .prose = "Unicode's simple mapping, code point by code point, the same in every language: `ß` stays `ß`.",
     .example = "range(2) | x = \"Sample äω {index}\".upper()",
     .cost = {.ns_per_call = 60},
-    .define = {.scalar = define_text<map_case<utf8proc_toupper, 'a', 'z'>>},
-    .kernel = {.native = run_text<map_case<utf8proc_toupper, 'a', 'z'>>},
+    .define = {.scalar = define_text<map_case<upper_of, 'a', 'z'>>},
+    .kernel = {.native = run_text<map_case<upper_of, 'a', 'z'>>},
 };
 
 ZEPHON_OP_DEF(Casefold) = {

@@ -86,13 +86,16 @@ std::vector<Section> read_sections(const std::string& file) {
     Section section{file, static_cast<int>(sections.size()), static_cast<int>(i) + 1, split(lines[i], ' '), {}, {}};
     for (++i; i < lines.size() && lines[i] != "----"; ++i) section.program += lines[i] + "\n";
     section.expected_begin = ++i;
-    // Up to the blank line above the next command, or above the comment of it.
+    // Up to the blank line above the next command, or above the comments of it. What is laid out may end with a comment
+    // of its own.
+    const bool laid_out = section.words[0] == "fmt" || section.words[0] == "convert";
     size_t end = i;
     for (; end < lines.size(); ++end) {
       if (!lines[end].empty()) continue;
       size_t next = end;
-      while (next < lines.size() && (lines[next].empty() || lines[next].starts_with("# "))) ++next;
-      if (next == lines.size() || is_command(lines[next])) break;
+      while (next < lines.size() && lines[next].empty()) ++next;
+      while (next < lines.size() && (lines[next].starts_with("# ") || (lines[next].empty() && !laid_out))) ++next;
+      if (next == lines.size() ? !laid_out : is_command(lines[next])) break;
     }
     for (; i < end; ++i) section.expected += lines[i] + "\n";
     section.expected_end = end;

@@ -39,6 +39,13 @@ std::unique_ptr<Read> read(const std::string& text, Form form) {
   return out;
 }
 
+// Two declarations of one name parse in ZPL, and fail when they are checked; a mapping cannot say them.
+bool declares_twice(const Read& read) {
+  const std::vector<Diagnostic> said = read.diags.sorted();
+  return !read.tree &&
+         std::all_of(said.begin(), said.end(), [](const Diagnostic& d) { return d.kind == Kind::YamlDuplicateKey; });
+}
+
 std::vector<std::string> words_of_comments(const ast::File& file) {
   std::vector<std::string> words;
   for (const ast::Comment& comment : file.comments) {
@@ -73,6 +80,7 @@ void check(const std::string& text, Form form, bool exact = true) {
   for (Form to : {Form::Zpl, Form::Yaml}) {
     const std::string once = printed(*original, form, to);
     auto again = read(once, to);
+    if (before.empty() && declares_twice(*again)) continue;
     ASSERT_TRUE(again->tree) << once << again->errors();
     ASSERT_EQ(tree_text(*again->tree), tree) << once;
     ASSERT_EQ(words_of_comments(*again->tree), comments) << once;
@@ -84,6 +92,7 @@ void check(const std::string& text, Form form, bool exact = true) {
     // Into the other form and back.
     Form other = to == Form::Zpl ? Form::Yaml : Form::Zpl;
     auto converted = read(printed(*again, to, other), other);
+    if (before.empty() && declares_twice(*converted)) continue;
     ASSERT_TRUE(converted->tree) << printed(*again, to, other) << converted->errors();
     ASSERT_EQ(printed(*converted, other, to), once) << "there and back, by\n" << printed(*again, to, other);
   }
@@ -220,7 +229,7 @@ TEST(Language, KeyNamesADraw) {
   };
   auto one = draws("range(3) | x = uniform(0, 1, key=\"a\")");
   ASSERT_EQ(one.size(), 1u);
-  EXPECT_EQ(draws("stream s = range(3) | y = index + uniform(0, 1, key=\"a\")\ns | y = 2"), one);
+  EXPECT_EQ(draws("stream s = range(3) | y = f32(index) + uniform(0, 1, key=\"a\")\ns | y = 2"), one);
   EXPECT_EQ(draws("fn f(x) = x + uniform(0, 1, key=\"a\")\nrange(3) | z = f(1) + f(2)"), one);
   EXPECT_NE(draws("range(3) | x = uniform(0, 1, key=\"b\")"), one);
   EXPECT_NE(draws("range(3) | x = uniform(0, 1)"), one);

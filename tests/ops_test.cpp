@@ -173,7 +173,8 @@ TEST(Ops, EveryTensorOperatorIsDeclaredInFull) {
     EXPECT_TRUE(op->summary.ends_with('.'));
     EXPECT_FALSE(op->example.empty());
     if (op->cls == OpClass::Composite) {
-      EXPECT_FALSE(op->expansion.empty());
+      // What a table is read by stands in its columns.
+      EXPECT_NE(op->expansion.empty(), op->implicit_column.empty());
       continue;
     }
     if (!is_tensor_class(op->cls) || op->cls == OpClass::Leaf) continue;
@@ -573,11 +574,12 @@ TEST(Ops, RegularExpressions) {
   EXPECT_EQ(refusal("regex_replace", {text("a")}, replace("(a)", "x$2")),
             "\x1freplacement\x1f"
             "1\x1fthe pattern has 1 group, and none is `2`");
-  EXPECT_EQ(refusal("matches", {text("a")}, pattern("(a[bc)")).substr(0, 13),
+  EXPECT_EQ(refusal("matches", {text("a")}, pattern("(a[bc)")).substr(0, 12),
             "\x1fpattern\x1f"
             "6\x1fm");
   const std::string many(40, 'a');
-  expect_failure("matches", {text(many)}, pattern("^(a+)+b$"),
+  // No single letter that must come: PCRE2 would look for it first, and not begin.
+  expect_failure("matches", {text(many)}, pattern("^(a+)+[bc]$"),
                  "the pattern needs more than 1000000 steps on `" + many + "`");
 }
 

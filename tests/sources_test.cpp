@@ -228,8 +228,8 @@ TEST_F(SourcesTest, CsvTextInANumberColumn) {
   EXPECT_EQ(rows(csv("t.csv", {kId, kScore})),
             (Lines{"R0404 column `id` is `x`, not `i32`", "1|nan", "1|nan", "1|-inf",
                    "R0404 column `id` is `3000000000`, not `i32`", "R0404 column `id` is ` 1`, not `i32`",
-                   "R0404 column `score` is empty, not `f64`", "R0404 column `score` is `1.5.2`, not `f64`",
-                   "R0404 column `id` is `1.5`, not `i32`"}));
+                   "R0404 column `score` is empty, not `f64`; if it may be empty, declare its type with a `?`",
+                   "R0404 column `score` is `1.5.2`, not `f64`", "R0404 column `id` is `1.5`, not `i32`"}));
 }
 
 TEST_F(SourcesTest, CsvInvalidUtf8IsAFailureOfStrAndNotOfBytes) {

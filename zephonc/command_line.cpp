@@ -229,6 +229,7 @@ class Parser {
     choose(completion->add_option("SHELL", o_.name, "bash, zsh or fish")->type_name(""), {"bash", "zsh", "fish"});
     completion->add_option("--params", o_.file, "print what a program takes, one `name=value` or `name=` a line")
         ->type_name("FILE");
+    command("lsp", "the language server of an editor, over standard input and output");
     command("man", "the manual page, for `man -l`");
   }
 

@@ -23,6 +23,7 @@ int command_rules(const Options& options);
 int command_test(const Options& options);
 int command_fmt(const Options& options);
 int command_convert(const Options& options);
+int command_lsp(const Options& options);
 int command_explain(const Options& options);
 
 }  // namespace zephon

@@ -25,7 +25,7 @@ constexpr Command kCommands[] = {
     {"man", zephon::command_man},           {"ops", zephon::command_ops},
     {"rules", zephon::command_rules},       {"explain", zephon::command_explain},
     {"test", zephon::command_test},         {"fmt", zephon::command_fmt},
-    {"convert", zephon::command_convert},
+    {"convert", zephon::command_convert},   {"lsp", zephon::command_lsp},
 };
 
 int dispatch(const zephon::Options& options) {

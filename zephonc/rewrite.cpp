@@ -52,6 +52,15 @@ std::optional<std::string> rewrite(const std::string& name, const std::string& c
   Diagnostics again;
   FileId written = sources.add("<what would be written>", text);
   Result<ast::File> read = parse(sources, written, to, again);
+  if (std::vector<Diagnostic> found = again.sorted(); !read && !found.empty()) {
+    // Two declarations of one name parse, and fail only when they are checked; a mapping cannot say them.
+    auto twice = [](const Diagnostic& d) { return d.kind == Kind::YamlDuplicateKey; };
+    if (std::all_of(found.begin(), found.end(), twice)) {
+      say("zephonc: `" + name + "` declares a name twice, which the YAML form cannot say: `zephonc check` shows where");
+      code = kExitProgram;
+      return std::nullopt;
+    }
+  }
   if (!read || tree_text(*read) != tree_text(*tree) || comment_words(*read) != comment_words(*tree)) {
     show_problem({"B0900", "`" + name + "` cannot be written again: the result would not be the same program", {}});
     if (!read) say(render(again, sources, options));

@@ -184,10 +184,12 @@ class Picture {
     size_t width = line.text_offset_of_column.size() - 1;
     size_t from = 0, to = width;
     if (width > kMaxLineWidth) {
-      // A window that begins a little before the leftmost label.
-      size_t left = width;
+      // A window that begins a little before the leftmost label, unless the primary one would lie beyond it.
+      size_t left = markers.empty() ? 0 : width;
       for (const Marker& m : markers) left = std::min(left, m.begin);
-      if (markers.empty()) left = 0;
+      for (const Marker& m : markers)
+        if (m.primary && m.begin - left > kMaxLineWidth / 2 && m.begin >= kMaxLineWidth - kMaxLineWidth / 8)
+          left = m.begin;
       from = left > kMaxLineWidth / 2 ? left - kMaxLineWidth / 4 : 0;
       to = std::min(width, from + kMaxLineWidth);
     }
@@ -202,7 +204,8 @@ class Picture {
     size_t shift = from > 0 ? 3 : 0;
     std::vector<Marker> visible;
     for (Marker m : markers) {
-      if (m.begin >= to && m.begin > from && to < width) continue;  // beyond the window
+      if ((m.begin >= to && m.begin > from && to < width) || m.end <= from) continue;  // beyond the window
+      m.begin = std::max(m.begin, from);
       m.begin = m.begin - from + shift;
       m.end = std::max(std::min(m.end, to) - std::min(from, m.end) + shift, m.begin + 1);
       visible.push_back(m);

@@ -66,6 +66,9 @@ class Engine final : public Rewriter {
       if (!i.type.find(f.name)) fields.push_back(f);
     i.type = o.type;
     o.type.fields = std::move(fields);
+    // What nothing below `outer` needed, `inner` may (the key of a bucketing batch), now that it is below.
+    live_[index(inner)] = std::move(live_[index(outer)]);
+    live_[index(outer)] = live_above(graph_, i, live_[index(inner)]);
   }
 
   void remove(NodeId node) override {
@@ -94,7 +97,8 @@ class Engine final : public Rewriter {
     users_.assign(graph_.node_count(), {});
     for (NodeId id : order)
       for (NodeId input : graph_.node(id).inputs) users_[index(input)].push_back(id);
-    // Fields that are dead stay dead while rules move steps, so once a sweep is enough.
+    // Fields that are dead stay dead while rules change steps; exchange() sees to those of the steps that it moves. So
+    // once a sweep is enough.
     live_ = live_fields(graph_);
     bool changed = false;
     for (NodeId id : order) changed |= at_place(id);

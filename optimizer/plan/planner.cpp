@@ -199,6 +199,8 @@ class Planner {
     const FieldSet needed = needed_above(id);
     const std::vector<NodeId> inputs = node(id).inputs;
     const bool holds = holds_verdict(id);
+    if (pairs)
+      for (const IndexStep& s : steps) n.outer_words += s.arm >= 0;
     for (size_t k = 0; k < inputs.size(); ++k) {
       std::vector<IndexStep> arm;
       if (!steps.empty()) {

@@ -29,8 +29,19 @@ bool keeps_types(Rewriter& rewriter, const Match& m) {
   return true;
 }
 
+/// What the batch chooses its bucket by must come to it.
+bool keeps_key(Rewriter& rewriter, const Match& m) {
+  const ExprId key = rules::inner_of(rewriter, m).predicate;
+  if (!key.valid()) return true;
+  const StreamType& outer = rules::outer_of(rewriter, m).type;
+  for (const std::string& name : rewriter.reads().of(key))
+    if (!outer.find(name)) return false;
+  return true;
+}
+
 constexpr Guard kGuards[] = {
     rules::kOneReader,
+    {"nothing that the batch reads is dropped", keeps_key},
     {"fields that the batch has keep their type", keeps_types},
     {"all that it reads and assigns has a fixed shape", has_fixed_shapes},
 };
@@ -53,6 +64,14 @@ ZEPHON_RULE_DEF(PushAssignBelowBatch) = {
     .examples = R"explain(
 fires
 range(100) | batch(4) | x = index * 3
+
+fires  # the key by which buckets are chosen stays above the batch
+range(100) | bucket_by_length(index % 7, boundaries=[3], batch_sizes=[4, 2]) | x = index * 3
+
+keeps  # the key is dropped below the batch
+range(100) | bucket_by_length(index % 7, boundaries=[3], batch_sizes=[4, 2])
+----
+nothing that the batch reads is dropped
 
 keeps  # the other reader of the batches would see the new field
 stream a = range(100) | batch(4)

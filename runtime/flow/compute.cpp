@@ -34,6 +34,7 @@ bool same_shape(const TensorRef& a, const TensorRef& b) {
 /// A constant as kernels read it.
 struct HeldConstant {
   Value value;
+  std::shared_ptr<const Value> failed;  // then `value` holds zeros, and every row that reads it fails
   std::vector<StringRef> strings;
   TensorRef ref;
   void bind() {
@@ -292,11 +293,13 @@ int Stage::slot_of(ExprId id, const std::vector<std::string>& input, std::string
     slot.kind = Slot::Kind::Constant;
     slot.constant = std::make_unique<HeldConstant>();
     slot.constant->value = expr.constant ? *expr.constant : context_.fallback->constant(id);
-    if (const Failure* failure = slot.constant->value.failure()) {
-      error = failure->message;
-    } else {
-      slot.constant->bind();
+    if (slot.constant->value.any_failed()) {
+      slot.constant->failed = std::make_shared<const Value>(std::move(slot.constant->value));
+      std::vector<int64_t> shape;
+      for (const Dim& dim : expr.type.shape) shape.push_back(dim.is_static() ? dim.extent : 0);
+      slot.constant->value = Value(expr.type.elem, std::move(shape));
     }
+    slot.constant->bind();
   } else {
     error = "`" + to_text(graph_, id) + "` is read before it is evaluated in " + node_.label;
   }
@@ -354,6 +357,19 @@ void Stage::plan_segments() {
       for (int root : steps_[i].roots)
         slots_[static_cast<size_t>(root)].row_local = slots_[static_cast<size_t>(root)].last_use < segment.end;
   }
+  // Native kernels may answer with views into the strings that they read (`where`, a part of a path), which then live as
+  // long as the answer. Readers stand behind what they read.
+  for (size_t i = steps_.size(); i-- > 0;) {
+    if (steps_[i].filter) continue;
+    bool kept = false;
+    for (int root : steps_[i].roots) {
+      const Slot& slot = slots_[static_cast<size_t>(root)];
+      kept |= is_string(slot.shape.elem) && !slot.row_local;
+    }
+    if (!kept) continue;
+    for (int leaf : steps_[i].leaves)
+      if (Slot& slot = slots_[static_cast<size_t>(leaf)]; is_string(slot.shape.elem)) slot.row_local = false;
+  }
 }
 
 void Stage::begin_epoch(uint64_t epoch) {
@@ -373,6 +389,9 @@ ChunkPtr Stage::run(const ChunkPtr& in, NodeCounters& counters) const {
     work.failed_rows[static_cast<size_t>(issue.row)] = 1;
   }
   for (size_t s = 0; s < slots_.size(); ++s) {
+    if (slots_[s].kind == Slot::Kind::Constant && slots_[s].constant->failed)
+      for (int64_t row = 0; row < work.rows; ++row)
+        work.issues.push_back({row, static_cast<int>(s), slots_[s].constant->failed});
     if (slots_[s].kind != Slot::Kind::Input) continue;
     work.columns[s] = in->columns[static_cast<size_t>(slots_[s].input)];
     for (const Issue& issue : in->issues)
@@ -640,6 +659,7 @@ void Stage::evaluate_row(const Step& step, Work& work, Local& local, int64_t row
   for (int leaf : step.leaves) {
     const Slot& slot = slots_[static_cast<size_t>(leaf)];
     if (slot.kind == Slot::Kind::Constant) {
+      bad |= slot.constant->failed != nullptr;
       local.inputs.push_back(slot.constant->ref);
     } else if (slot.row_local) {
       bad |= local.bad[static_cast<size_t>(leaf)] != 0;

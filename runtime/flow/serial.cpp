@@ -671,7 +671,8 @@ class RepeatNode final : public SerialOp {
 // there.
 class ZipNode final : public SerialOp {
  public:
-  ZipNode(const PlanNode& node, BufferPool& pool) : SerialOp(node, pool), ports_(node.inputs.size()) {}
+  ZipNode(const PlanNode& node, BufferPool& pool)
+      : SerialOp(node, pool), ports_(node.inputs.size()), outer_words_(static_cast<size_t>(node.outer_words)) {}
   void begin(const EpochContext&) override {
     ports_.clear();
     finished_ = false;
@@ -738,6 +739,8 @@ class ZipNode final : public SerialOp {
     for (int64_t row = 0; row < rows; ++row) {
       for (const ChunkPtr& part : parts) {
         part->ids.words(row, own);
+        // Each source has appended the arms that the pair stands in; the pair has them once.
+        if (part != parts.back()) own.resize(own.size() - outer_words_);
         words.insert(words.end(), own.begin(), own.end());
       }
       offsets.push_back(static_cast<uint32_t>(words.size()));
@@ -747,6 +750,7 @@ class ZipNode final : public SerialOp {
   }
 
   Ports ports_;
+  size_t outer_words_;
   bool finished_ = false;
 };
 

@@ -19,6 +19,7 @@
 #include "ops/jpeg_codec.h"
 #include "zephonc/commands.h"
 #include "zephonc/console.h"
+#include "zephonc/rewrite.h"
 #include "zephonc/session.h"
 #include "zephonc/sinks/staged.h"
 #include "zephonc/tool_run.h"
@@ -150,8 +151,8 @@ class Init {
     }
     out_ = options_.out.empty() ? "pipeline.zpl" : options_.out;
     if (fs::exists(out_, error)) return show_problem({"R0502", fmt::format("`{}` is there already", out_), {}});
-    if (!(out_.ends_with(".zpl"))) {
-      say(fmt::format("zephonc: `{}` should end in .zpl", out_));
+    if (!out_.ends_with(".zpl") && form_of(out_) != Form::Yaml) {
+      say(fmt::format("zephonc: `{}` should end in .zpl or .yaml", out_));
       return kExitUsage;
     }
     folder_ = fs::absolute(folder_, error).lexically_normal();
@@ -165,7 +166,10 @@ class Init {
       say(fmt::format("zephonc: nothing in `{}` that this version reads: {}", options_.file, inventory()));
       return kExitRun;
     }
-    if (auto failure = write_file_atomically(out_, text)) return show_problem(*failure);
+    int code = kExitOk;
+    const std::optional<std::string> laid_out = rewrite("init.zpl", text, form_of(out_), code);
+    if (!laid_out) return code;
+    if (auto failure = write_file_atomically(out_, *laid_out)) return show_problem(*failure);
     return try_it();
   }
 
