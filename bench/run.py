@@ -295,7 +295,7 @@ def long_program(lines):
         text.append(f"stream part{streams} = range({streams + 100})")
         for step in range(38):
             field = "abcdefgh"[step % 8]
-            source = "index" if step < 8 else field
+            source = "index" if step <= 8 else field  # step 0 filters
             text.append(f"  | {field} = scale{(streams * 7 + step) % (lines // 20)}(f64({source})).clamp(0, {step + 1})"
                         if step % 9 else f"  | filter index % {step + 3} != 0  # step {step}")
         streams += 1

@@ -444,8 +444,10 @@ std::optional<Operand> Compiler::find_name(const std::string& name, const Span& 
     if (std::optional<Operand> field = find_field(name, span, frame)) return at(*field, field->origin);
   }
   if (module_ == root_)
-    if (auto it = parameters_.find(name); it != parameters_.end()) return at(parameter(it->second), it->second.syntax->name.span);
-  if (auto it = module_->lets.find(name); it != module_->lets.end()) return at(let(it->second), it->second.syntax->name.span);
+    if (auto it = parameters_.find(name); it != parameters_.end())
+      return at(parameter(it->second), it->second.syntax->name.span);
+  if (auto it = module_->lets.find(name); it != module_->lets.end())
+    return at(let(it->second), it->second.syntax->name.span);
   if (name == "seed") {
     Operand seed;
     seed.kind = Operand::Kind::Static;

@@ -293,7 +293,7 @@ void infer_replace(InferCall& call) {
   "Patterns are those of PCRE2 (Perl's), found anywhere in the text unless anchored with `^` and `$`; on `str` they " \
   "work on code points, and \\w, \\d, \\b go by Unicode; on `bytes` and `path` on bytes. Raw strings save "           \
   "backslashes: `r\"\\d+\"`. A pattern is checked before the run; more than 1,000,000 steps on one text fail the "    \
-  "sample. "
+  "sample."
 
 ZEPHON_OP_DEF(Matches) = {
     .name = "matches",
@@ -314,7 +314,7 @@ ZEPHON_OP_DEF(Find) = {
     .cls = OpClass::Pointwise,
     .signature = "text: S[...s], pattern: string -> S[...s]",
     .summary = "The first part of the text that a regular expression matches.",
-    .prose = ZEPHON_REGEX_PROSE "Fails where nothing matches: `where(x.matches(p), x.find(p), \"\")` gives a default.",
+    .prose = ZEPHON_REGEX_PROSE " Fails where nothing matches: `where(x.matches(p), x.find(p), \"\")` gives a default.",
     .example = "range(3) | number = \"sample {index} of 3\".find(r\"\\d+\")",
     .effects = {.can_fail = true},
     .cost = {.ns_per_call = 300},
@@ -342,7 +342,7 @@ ZEPHON_OP_DEF(Group) = {
     .cls = OpClass::Pointwise,
     .signature = "text: S[...s], pattern: string, group: int = 1 >= 0, name: string? -> S[...s]",
     .summary = "What a group of a regular expression matches in the text, by number or name.",
-    .prose = ZEPHON_REGEX_PROSE "Fails where nothing matches, and where the group has no part in the match.",
+    .prose = ZEPHON_REGEX_PROSE " Fails where nothing matches, and where the group has no part in the match.",
     .example = "range(3) | n = \"sample-{index}.png\".group(r\"-(?<n>\\d+)\\.\", name=\"n\")",
     .effects = {.can_fail = true},
     .cost = {.ns_per_call = 300},
@@ -356,7 +356,8 @@ ZEPHON_OP_DEF(Captures) = {
     .cls = OpClass::Opaque,
     .signature = "text: S, pattern: string -> S[n]",
     .summary = "What the groups of a regular expression match, one element for each group.",
-    .prose = ZEPHON_REGEX_PROSE "Fails where nothing matches; a group without a part in the match gives an empty text.",
+    .prose = ZEPHON_REGEX_PROSE
+    " Fails where nothing matches; a group without a part in the match gives an empty text.",
     .example = "range(3) | parts = \"{index}x480\".captures(r\"(\\d+)x(\\d+)\")",
     .effects = {.can_fail = true},
     .cost = {.ns_per_call = 500},
@@ -370,7 +371,7 @@ ZEPHON_OP_DEF(RegexReplace) = {
     .cls = OpClass::Pointwise,
     .signature = "text: S[...s], pattern: string, replacement: string -> S[...s]",
     .summary = "The text with everything that a regular expression matches replaced.",
-    .prose = ZEPHON_REGEX_PROSE "In the replacement `$1` and `${name}` are groups, `$$` is a dollar.",
+    .prose = ZEPHON_REGEX_PROSE " In the replacement `$1` and `${name}` are groups, `$$` is a dollar.",
     .example = "range(3) | x = \"sample {index}\".regex_replace(r\"(\\w+) (\\d+)\", r\"$2-$1\")",
     .effects = {.can_fail = true},
     .cost = {.ns_per_call = 500},

@@ -202,6 +202,28 @@ class Diagnostics(Case):
         self.assertEqual(self.text_at(text, entry["range"]), '"lib.zpl"')
         self.assertEqual(entry["relatedInformation"][0]["location"]["uri"], library)
 
+    def test_file_to_be_imported(self):
+        """Without a pipeline, what it declares is checked, and its names complete behind the import's."""
+        library, text = (self.folder / "lib.yaml").as_uri(), "zpl: 1\nlet: {a: 3, b: a.nope()}\n"
+        self.client.open(library, text, "yaml")
+        (entry,) = self.client.wait(library)
+        self.assertEqual(self.text_at(text, entry["range"]), "nope")
+        self.client.change(library, "zpl: 1\nlet: {a: 3}\nstreams: {s: [{range: 3}]}\n", 2)
+        self.assertEqual(self.client.wait(library, 2), [])
+        text = 'import "lib.yaml" as lib\nlib.s | x = lib.a\n'
+        self.client.open(self.uri, text)
+        self.assertEqual(self.client.wait(self.uri), [])
+        self.assertEqual(self.client.labels(self.uri, text, "lib.a", 4), {"a", "s"})
+        found = self.client.at("definition", self.uri, text, "lib.s", 4)
+        self.assertEqual((found["uri"], found["range"]["start"]["line"]), (library, 2))
+
+    def test_records(self):
+        text = 'jsonl("a.jsonl", schema={r: {a: i64, b: {c: f64?}}}) | x = is_missing(r.b.c)\n'
+        self.client.open(self.uri, text)
+        self.assertEqual(self.client.wait(self.uri), [])
+        self.assertIn("r.b.c: f64?", self.client.hover(self.uri, text, "r.b.c", 4))
+        self.assertEqual(self.client.labels(self.uri, text, "r.b.c", 2), {"a", "b"})
+
     def test_edits_of_parts(self):
         self.client.open(self.uri, "range(3)\r\n| x = \"\U0001F600\"\r\n| y = bad\r\n")
         self.assertEqual(len(self.client.wait(self.uri)), 1)
@@ -289,12 +311,12 @@ class Answers(Case):
             return self.client.labels(uri, text, "\0")
         found = labels("  | ba")
         self.assertLessEqual({"batch", "shuffle", "filter", "select", "z", "y", "index"}, found)
-        self.assertFalse({"range", "clamp", "mode"} & found)
+        self.assertFalse({"range", "clamp", "mode", "assign"} & found)
         found = labels("  | w = z + ")
         self.assertLessEqual({"z", "y", "most", "size", "mode", "half", "clamp", "true"}, found)
-        self.assertFalse({"batch", "x", "numbers"} & found)
+        self.assertFalse({"batch", "x", "numbers", "add"} & found)
         found = labels("  | w = y.cl")
-        self.assertLessEqual({"clamp", "half", "f32"}, found)
+        self.assertLessEqual({"clamp", "half", "f32", "parent"}, found)
         self.assertFalse({"size", "shuffle"} & found)
         self.assertIn("buffer_size", labels("  | shuffle("))
         self.assertEqual(labels("  | drop z, "), {"z", "y", "index"})

@@ -320,11 +320,16 @@ enum class Operators { Sources, Steps, Values };
 void add_operators(Items& items, Operators which) {
   for (const OpDef* op : all_ops().all()) {
     if (op->summary.empty() || op->cls == OpClass::Leaf) continue;
+    // What is written with a sign of its own (`+`, `field = ...`) nobody calls by its name.
+    const std::string name(called(*op));
+    if (op->example.find(name + "(") == std::string_view::npos &&
+        op->example.find("." + name) == std::string_view::npos)
+      continue;
     const bool composite = op->cls == OpClass::Composite;
     const bool step = composite ? op->signature.starts_with("stream") : !is_tensor_class(op->cls);
     const bool source = op->cls == OpClass::Source || op->cls == OpClass::Merge;
     const Operators level = !step ? Operators::Values : source ? Operators::Sources : Operators::Steps;
-    if (level == which) items.add(std::string(called(*op)), kFunction, signature(*op), op->summary);
+    if (level == which) items.add(name, kFunction, signature(*op), op->summary);
   }
 }
 
