@@ -48,8 +48,8 @@ struct KeyTree {
       columns.push_back(column);
       return;
     }
-    auto child = std::find_if(below.begin(), below.end(),
-                              [&](const KeyTree& c) { return c.key == path.steps[step].key; });
+    auto child =
+        std::find_if(below.begin(), below.end(), [&](const KeyTree& c) { return c.key == path.steps[step].key; });
     if (child == below.end()) child = below.insert(child, KeyTree{path.steps[step].key, {}, {}, {}});
     if (!path.may_miss_from(step)) child->needing.push_back(column);
     child->add(path, step + 1, column);

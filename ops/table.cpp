@@ -266,8 +266,7 @@ ZEPHON_OP_DEF(Lookup) = {
     .cls = OpClass::Composite,
     .signature = "table: T, key: S -> T",
     .summary = "The row of a table that has this key, as a record: `labels.lookup(x).id`.",
-    .prose =
-        "A key that is not there fails the sample; the message names the key, the table and near keys. See `get`.",
+    .prose = "A key that is not there fails the sample; the message names the key, the table and near keys. See `get`.",
     .example =
         "let wines = table(\"examples/data/wine_classes.csv\", schema={class: i64, cultivar: str}, key=class)\n"
         "range(3) | cultivar = lookup(wines, index).cultivar",

@@ -357,8 +357,8 @@ void Stage::plan_segments() {
       for (int root : steps_[i].roots)
         slots_[static_cast<size_t>(root)].row_local = slots_[static_cast<size_t>(root)].last_use < segment.end;
   }
-  // Native kernels may answer with views into the strings that they read (`where`, a part of a path), which then live as
-  // long as the answer. Readers stand behind what they read.
+  // Native kernels may answer with views into the strings that they read (`where`, a part of a path), which then live
+  // as long as the answer. Readers stand behind what they read.
   for (size_t i = steps_.size(); i-- > 0;) {
     if (steps_[i].filter) continue;
     bool kept = false;

@@ -1,10 +1,10 @@
 #pragma once
 // Memory of what is in flight: pooled, byte-counted buffers, and arenas on top of them.
 //
-// Everything that a chunk holds comes from one BufferPool, so that "bytes in flight" is one number that work is admitted
-// by. The number is a limit: what would pass it is not taken, and whoever wants it (a MemoryClaim) waits, gives back what
-// it has, or fails. A buffer goes back to the pool when its last user lets go; on the steady path nothing is allocated
-// from the system.
+// Everything that a chunk holds comes from one BufferPool, so that "bytes in flight" is one number that work is
+// admitted by. The number is a limit: what would pass it is not taken, and whoever wants it (a MemoryClaim) waits,
+// gives back what it has, or fails. A buffer goes back to the pool when its last user lets go; on the steady path
+// nothing is allocated from the system.
 
 #include <atomic>
 #include <cstddef>

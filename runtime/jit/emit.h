@@ -16,8 +16,8 @@ namespace zephon {
 /// widest vector to use, in bits.
 std::unique_ptr<llvm::Module> emit_module(llvm::LLVMContext& context, KernelProgram& program, unsigned prefer_width);
 
-/// After optimisation: lets the stores of aligned vectors that emit_module() meant for it go past the caches. (The vectors
-/// are those of LLVM's loop vectoriser, which makes none of stores that are marked before.)
+/// After optimisation: lets the stores of aligned vectors that emit_module() meant for it go past the caches. (The
+/// vectors are those of LLVM's loop vectoriser, which makes none of stores that are marked before.)
 void mark_streams(llvm::Module& module);
 
 }  // namespace zephon

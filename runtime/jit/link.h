@@ -8,8 +8,8 @@
 
 namespace zephon {
 
-/// Lays out what `run` and `scratch` of an ELF object need, in image.bytes, with the offsets of both. False with `error`
-/// where that would not be position independent (our bug).
+/// Lays out what `run` and `scratch` of an ELF object need, in image.bytes, with the offsets of both. False with
+/// `error` where that would not be position independent (our bug).
 bool link_image(std::string_view object, CodeImage& image, std::string& error);
 
 }  // namespace zephon
