@@ -1,5 +1,6 @@
 #include "graph/types.h"
 
+#include <algorithm>
 #include <array>
 
 namespace zephon {
@@ -86,8 +87,10 @@ std::vector<std::string> fields_of(const StreamType& type, std::string_view name
 
 std::string to_string(const StreamType& type) {
   std::string text = "{";
+  const bool companions =
+      std::any_of(type.fields.begin(), type.fields.end(), [](const Field& field) { return is_companion(field.name); });
   for (const Field& field : type.fields) {
-    if (is_companion(field.name)) continue;
+    if (companions && is_companion(field.name)) continue;
     Type shown = field.type;
     if (type.batch) {
       Dim size =
@@ -95,8 +98,9 @@ std::string to_string(const StreamType& type) {
       if (!shown.box.empty()) shown = Type::tensor(shown.elem, shown.shape);
       shown.shape.insert(shown.shape.begin(), size);
     }
-    text += (text.size() > 1 ? ", " : "") + field.name + ": " +
-            declared_text(shown, missing_rank_of(type, field), levels_of(type, field));
+    text +=
+        (text.size() > 1 ? ", " : "") + field.name + ": " +
+        (companions ? declared_text(shown, missing_rank_of(type, field), levels_of(type, field)) : to_string(shown));
   }
   return text + "}";
 }

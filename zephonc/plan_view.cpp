@@ -50,10 +50,20 @@ std::string lines_of(const SourceMap& sources, const std::vector<Span>& spans) {
 std::string type_change(const StreamType& type, const StreamType* before) {
   std::string out;
   auto add = [&](const std::string& text) { out += (out.empty() ? "" : ", ") + text; };
+  // Most fields stay what and where they are; a program of n steps has n^2 of them.
+  const auto has_companions = [](const StreamType& t) {
+    return std::any_of(t.fields.begin(), t.fields.end(), [](const Field& field) { return is_companion(field.name); });
+  };
+  const bool companions = has_companions(type) || (before != nullptr && has_companions(*before));
   for (size_t i = 0; i < type.fields.size(); ++i) {
     const Field& field = type.fields[i];
-    if (is_companion(field.name)) continue;
-    const Field* old = before != nullptr ? before->find(field.name) : nullptr;
+    if (companions && is_companion(field.name)) continue;
+    const Field* old = nullptr;
+    if (before != nullptr) {
+      const bool in_place = i < before->fields.size() && before->fields[i].name == field.name;
+      old = in_place ? &before->fields[i] : before->find(field.name);
+    }
+    if (old != nullptr && !companions && old->type == field.type) continue;
     if (old == nullptr || field_type_text(*before, *old) != field_type_text(type, field))
       add(fmt::format("{}: {}", field.name, field_type_text(type, field)));
   }

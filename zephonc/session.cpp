@@ -113,13 +113,12 @@ std::optional<int> Session::load() {
   }
   if (!diags_.empty()) say(render(diags_, sources_, render_options()));
   if (!program_) return kExitProgram;
-  // What the program means, not how it is written: imports are part of it, comments and layout are not.
-  text_of_program_ = fmt::format("{}\nseed={}\n{}", ZEPHON_VERSION, program_->seed, identity_text(program_->graph));
   return std::nullopt;
 }
 
 std::string Session::fingerprint() const {
-  std::string all = text_of_program_;
+  // What the program means, not how it is written: imports are part of it, comments and layout are not.
+  std::string all = fmt::format("{}\nseed={}\n{}", ZEPHON_VERSION, program_->seed, identity_text(program_->graph));
   DataConstants constants(graph(), base_dir_);
   std::set<ExprId> seen;
   auto add = [&](ExprId root) {

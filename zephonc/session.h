@@ -62,7 +62,7 @@ class Session {
   Diagnostics diags_;
   FileId file_;
   std::optional<Program> program_;
-  std::string base_dir_, text_of_program_, expected_hash_;
+  std::string base_dir_, expected_hash_;
 };
 
 /// Says that there is no such rule and which are near; 64.

@@ -17,6 +17,10 @@ std::optional<int> check_each(const Options& options) {
   Failure failure;
   std::optional<std::string> text = read_whole_file(options.file, failure);
   if (!text || !options.pipeline.empty()) return std::nullopt;
+  // Without the word twice (or the key `pipelines`) there is one at most, and no need to parse twice.
+  const size_t first = text->find("pipeline");
+  if (first == text->npos || (text->find("pipeline", first + 1) == text->npos && text->find("pipelines") == text->npos))
+    return std::nullopt;
   SourceMap sources;
   Diagnostics diags;
   Result<std::vector<std::string>> names = pipeline_names(sources, sources.add(options.file, *text), diags);
