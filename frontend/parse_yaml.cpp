@@ -207,7 +207,7 @@ class Loader : public YAML::EventHandler {
     uint32_t p = at;
     if (node.style == YamlNode::Style::Quoted) ++p;
     if (node.style == YamlNode::Style::Block)
-      while (p < raw_.size() && raw_[p - 1 < at ? at : p - 1] != '\n') ++p;
+      while (p < raw_.size() && (p == at || raw_[p - 1] != '\n')) ++p;
     node.offsets.reserve(node.text.size() + 1);
     for (size_t i = 0; i < node.text.size();) {
       char c = node.text[i];
