@@ -110,7 +110,8 @@ TextResult parse_time(const Expr&, std::span<const TextArg> args) {
 }
 
 TextResult format_time(const Expr&, std::span<const TextArg> args) {
-  const int64_t time = args[0].i, day = floor_div(time, kDay), of_day = time - day * kDay;
+  const int64_t time = args[0].i, day = floor_div(time, kDay);
+  const int64_t of_day = (time % kDay + kDay) % kDay;  // day * kDay can lie below the least time
   const Date date = date_of(day);
   const int64_t second = of_day / kSecond;
   std::string out = fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", date.year, date.month, date.day, second / 3600,

@@ -374,6 +374,9 @@ class Usage(Case):
         self.assertEqual(report["samples"], 1)
 
     def test_the_resident_set_is_within_the_budget(self):
+        with open(ZEPHONC, "rb") as file:
+            if b"__asan_init" in file.read():
+                self.skipTest("the sanitizer keeps what is freed")
         self.write("p.zpl", "zpl 1\npipeline p(root: path) { files(\"{root}/*/*.jpg\") | shuffle()"
                             " | image = bytes.decode_image(mode=\"rgb\").random_resized_crop(224, 224).to_chw()"
                             " | select image | batch(4) }\n")
