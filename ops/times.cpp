@@ -109,10 +109,16 @@ TextResult parse_time(const Expr&, std::span<const TextArg> args) {
   return TextResult::of_int(out);
 }
 
+// The least time lies less than a day above the least i64.
+int64_t day_number(int64_t time) { return floor_div(time, kDay); }
+int64_t time_of_day(int64_t time) {
+  const int64_t rest = time % kDay;
+  return rest < 0 ? rest + kDay : rest;
+}
+
 TextResult format_time(const Expr&, std::span<const TextArg> args) {
-  const int64_t time = args[0].i, day = floor_div(time, kDay);
-  const int64_t of_day = (time % kDay + kDay) % kDay;  // day * kDay can lie below the least time
-  const Date date = date_of(day);
+  const int64_t of_day = time_of_day(args[0].i);
+  const Date date = date_of(day_number(args[0].i));
   const int64_t second = of_day / kSecond;
   std::string out = fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", date.year, date.month, date.day, second / 3600,
                                 second / 60 % 60, second % 60);
@@ -127,12 +133,6 @@ using Part = int64_t (*)(int64_t time);
 template <Part kPart>
 TextResult part(const Expr&, std::span<const TextArg> args) {
   return TextResult::of_int(kPart(args[0].i));
-}
-// The least time lies less than a day above the least i64.
-int64_t day_number(int64_t time) { return floor_div(time, kDay); }
-int64_t time_of_day(int64_t time) {
-  const int64_t rest = time % kDay;
-  return rest < 0 ? rest + kDay : rest;
 }
 int64_t year(int64_t time) { return date_of(day_number(time)).year; }
 int64_t month(int64_t time) { return date_of(day_number(time)).month; }

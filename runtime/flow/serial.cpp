@@ -667,12 +667,10 @@ class RepeatNode final : public SerialOp {
   bool finished_ = false;
 };
 
-// One row of each input makes one row. The inputs have equally many, and none of them fails as a row: no filter stands
-// there.
-class ZipNode final : public SerialOp {
+// Rows of several inputs, taken as soon as every input that has not ended offers one; nothing of it is state.
+class MergingOp : public SerialOp {
  public:
-  ZipNode(const PlanNode& node, BufferPool& pool)
-      : SerialOp(node, pool), ports_(node.inputs.size()), outer_words_(static_cast<size_t>(node.outer_words)) {}
+  MergingOp(const PlanNode& node, BufferPool& pool) : SerialOp(node, pool), ports_(node.inputs.size()) {}
   void begin(const EpochContext&) override {
     ports_.clear();
     finished_ = false;
@@ -695,8 +693,22 @@ class ZipNode final : public SerialOp {
   }
   size_t backlog(int port) const override { return ports_.backlog(port); }
 
+ protected:
+  virtual void process() = 0;
+
+  Ports ports_;
+  bool finished_ = false;
+};
+
+// One row of each input makes one row. The inputs have equally many, and none of them fails as a row: no filter stands
+// there.
+class ZipNode final : public MergingOp {
+ public:
+  ZipNode(const PlanNode& node, BufferPool& pool)
+      : MergingOp(node, pool), outer_words_(static_cast<size_t>(node.outer_words)) {}
+
  private:
-  void process() {
+  void process() override {
     for (;;) {
       int64_t rows = INT64_MAX;
       for (int port = 0; port < ports_.count(); ++port) {
@@ -749,38 +761,15 @@ class ZipNode final : public SerialOp {
     return joined;
   }
 
-  Ports ports_;
   size_t outer_words_;
-  bool finished_ = false;
 };
 
-class OrderedNode final : public SerialOp {
+class OrderedNode final : public MergingOp {
  public:
-  OrderedNode(const PlanNode& node, BufferPool& pool) : SerialOp(node, pool), ports_(node.inputs.size()) {}
-  void begin(const EpochContext&) override {
-    ports_.clear();
-    finished_ = false;
-  }
-  void save(OperatorState&) const override {}
-  void restore(const OperatorState&, const ChunkPtr&) override {}
-  void accept(int port, const ChunkPtr& chunk) override {
-    NodeCounters::add(counters.rows_in, chunk->rows);
-    ports_.accept(port, chunk);
-    process();
-  }
-  void end(int port) override {
-    ports_.end(port);
-    process();
-  }
-  int wanted() const override {
-    for (int port = 0; port < ports_.count(); ++port)
-      if (ports_.empty(port) && !ports_.ended(port)) return port;
-    return 0;
-  }
-  size_t backlog(int port) const override { return ports_.backlog(port); }
+  using MergingOp::MergingOp;
 
  private:
-  void process() {
+  void process() override {
     for (;;) {
       int least = -1;
       uint64_t least_order = 0;
@@ -808,9 +797,7 @@ class OrderedNode final : public SerialOp {
       if (pending_.size() >= kFlushRows) push(pending_.take(pool_));
     }
   }
-  Ports ports_;
   Gatherer pending_;
-  bool finished_ = false;
 };
 
 class RegroupNode final : public SerialOp {
