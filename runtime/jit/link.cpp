@@ -1,12 +1,15 @@
-// LLVM's JITLink, made to link into an image instead of into this process: its memory is the image, at a made-up
-// address; what it would look up in the process gets an address out of reach, so that every call of it goes through the
-// global offset table, whose entries are the import slots that the loader fills.
+// LLVM ORC, made to link into an image instead of into this process: its memory is the image, at a
+// made-up address; what it would look up in the process gets an address out of reach, so that every call of it goes
+// through the global offset table, whose entries are the import slots that the loader fills.
 #include "runtime/jit/link.h"
 
 #include <fmt/format.h>
 #include <llvm/ExecutionEngine/JITLink/JITLink.h>
 #include <llvm/ExecutionEngine/JITLink/JITLinkMemoryManager.h>
 #include <llvm/ExecutionEngine/JITLink/x86_64.h>
+#include <llvm/ExecutionEngine/Orc/Core.h>
+#include <llvm/ExecutionEngine/Orc/ExecutorProcessControl.h>
+#include <llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h>
 #include <llvm/Support/Error.h>
 #include <llvm/Support/MemoryBuffer.h>
 
@@ -18,12 +21,11 @@ namespace zephon {
 namespace {
 
 namespace jitlink = llvm::jitlink;
+namespace orc = llvm::orc;
 using llvm::orc::ExecutorAddr;
 
 constexpr uint64_t kBase = 1 << 16;               // of the image
 constexpr uint64_t kOutside = uint64_t{1} << 46;  // of what is imported
-
-bool is_entry(llvm::StringRef name) { return name == "run" || name == "scratch"; }
 
 class ImageMemory final : public jitlink::JITLinkMemoryManager {
  public:
@@ -60,48 +62,20 @@ class ImageMemory final : public jitlink::JITLinkMemoryManager {
   CodeImage& image_;
 };
 
-class ImageContext final : public jitlink::JITLinkContext {
+/// Only what the entries need is linked, and its absolute addresses may only be those of imports.
+class ImagePlugin final : public orc::ObjectLinkingLayer::Plugin {
  public:
-  ImageContext(CodeImage& image, std::string& error)
-      : JITLinkContext(nullptr), image_(image), error_(error), memory_(image) {}
+  explicit ImagePlugin(CodeImage& image) : image_(image) {}
 
-  jitlink::JITLinkMemoryManager& getMemoryManager() override { return memory_; }
-
-  void notifyFailed(llvm::Error failed) override { error_ = llvm::toString(std::move(failed)); }
-
-  void lookup(const LookupMap& symbols, std::unique_ptr<jitlink::JITLinkAsyncLookupContinuation> go_on) override {
-    jitlink::AsyncLookupResult found;
-    for (const auto& symbol : symbols) found[symbol.first] = {ExecutorAddr(kOutside), llvm::JITSymbolFlags::Exported};
-    go_on->run(std::move(found));
-  }
-
-  llvm::Error notifyResolved(jitlink::LinkGraph& graph) override {
-    for (jitlink::Symbol* symbol : graph.defined_symbols()) {
-      if (!symbol->hasName() || !is_entry(symbol->getName())) continue;
-      auto offset = static_cast<uint32_t>(symbol->getAddress().getValue() - kBase);
-      (symbol->getName() == "run" ? image_.run_offset : image_.scratch_offset) = offset;
-    }
-    return llvm::Error::success();
-  }
-
-  void notifyFinalized(jitlink::JITLinkMemoryManager::FinalizedAlloc memory) override { memory.release(); }
-
-  /// Only what the entries need is linked.
-  jitlink::LinkGraphPassFunction getMarkLivePass(const llvm::Triple&) const override {
-    return [](jitlink::LinkGraph& graph) {
-      for (jitlink::Symbol* symbol : graph.defined_symbols())
-        if (symbol->hasName() && is_entry(symbol->getName())) symbol->setLive(true);
-      return llvm::Error::success();
-    };
-  }
-
-  llvm::Error modifyPassConfig(jitlink::LinkGraph&, jitlink::PassConfiguration& passes) override {
+  void modifyPassConfig(orc::MaterializationResponsibility&, jitlink::LinkGraph&,
+                        jitlink::PassConfiguration& passes) override {
     passes.PostFixupPasses.emplace_back([this](jitlink::LinkGraph& graph) { return find_imports(graph); });
-    return llvm::Error::success();
   }
+  llvm::Error notifyFailed(orc::MaterializationResponsibility&) override { return llvm::Error::success(); }
+  llvm::Error notifyRemovingResources(orc::JITDylib&, orc::ResourceKey) override { return llvm::Error::success(); }
+  void notifyTransferringResources(orc::JITDylib&, orc::ResourceKey, orc::ResourceKey) override {}
 
  private:
-  /// Absolute addresses may only be those of imports.
   llvm::Error find_imports(jitlink::LinkGraph& graph) {
     using namespace llvm::BitmaskEnumDetail;
     for (jitlink::Section& section : graph.sections())
@@ -132,20 +106,52 @@ class ImageContext final : public jitlink::JITLinkContext {
   }
 
   CodeImage& image_;
-  std::string& error_;
-  ImageMemory memory_;
+};
+
+/// Whatever the code asks for is there, out of reach.
+class Outside final : public orc::DefinitionGenerator {
+ public:
+  llvm::Error tryToGenerate(orc::LookupState&, orc::LookupKind, orc::JITDylib& library, orc::JITDylibLookupFlags,
+                            const orc::SymbolLookupSet& names) override {
+    orc::SymbolMap symbols;
+    for (const auto& [name, flags] : names)
+      if (*name != "scratch") symbols[name] = {ExecutorAddr(kOutside), llvm::JITSymbolFlags::Exported};
+    return library.define(orc::absoluteSymbols(std::move(symbols)));
+  }
 };
 
 }  // namespace
 
 bool link_image(std::string_view object, CodeImage& image, std::string& error) {
-  auto graph = jitlink::createLinkGraphFromObject({llvm::StringRef(object), "kernel"});
-  if (!graph) {
-    error = llvm::toString(graph.takeError());
-    return false;
-  }
+  ImageMemory memory(image);
+  orc::ExecutionSession session(std::make_unique<orc::UnsupportedExecutorProcessControl>());
   error.clear();
-  jitlink::link(std::move(*graph), std::make_unique<ImageContext>(image, error));  // synchronous, as its memory is
+  auto report = [&](llvm::Error failed) { error += (error.empty() ? "" : "; ") + llvm::toString(std::move(failed)); };
+  session.setErrorReporter(report);
+  {
+    orc::ObjectLinkingLayer layer(session, memory);
+    layer.addPlugin(std::make_shared<ImagePlugin>(image));
+    orc::JITDylib& kernel = session.createBareJITDylib("kernel");
+    kernel.addGenerator(std::make_unique<Outside>());
+    auto offset_of = [&](const char* name, orc::SymbolLookupFlags flags) {
+      auto found = session.lookup({{&kernel, orc::JITDylibLookupFlags::MatchAllSymbols}},
+                                  orc::SymbolLookupSet(session.intern(name), flags));
+      if (!found) {
+        report(found.takeError());
+        return CodeImage::kNone;
+      }
+      if (found->empty()) return CodeImage::kNone;
+      return static_cast<uint32_t>(found->begin()->second.getAddress().getValue() - kBase);
+    };
+    if (llvm::Error failed =
+            layer.add(kernel, llvm::MemoryBuffer::getMemBuffer({llvm::StringRef(object), "kernel"}, false))) {
+      report(std::move(failed));
+    } else {
+      image.run_offset = offset_of("run", orc::SymbolLookupFlags::RequiredSymbol);
+      image.scratch_offset = offset_of("scratch", orc::SymbolLookupFlags::WeaklyReferencedSymbol);
+    }
+    if (llvm::Error failed = session.endSession()) report(std::move(failed));
+  }
   return error.empty();
 }
 
