@@ -62,6 +62,7 @@ struct Type {
     Record,  // {`fields`}
     Batch,   // batch<`fields[0].type`>
     List,    // list<`fields[0].type`>
+    Value,   // no type, but a literal in its place, `dims[0]`: padding={tokens: -1}
   };
   Kind kind = Kind::Named;
   bool tensor = false;
@@ -144,13 +145,15 @@ struct TestSample {
   Span span;
   std::vector<TestField> fields;
 };
-// `params: {size: 8}`, `input: {x: 3}`, `expect: [{y: 10}, {y: 11}]`, `check f(3) == 10`, `fails "overflow"`.
+// `params: {size: 8}`, `input: {x: 3}`, `expect: [{y: 10}, {y: 11}]`, `expect: [10, 11]`, `check f(3) == 10`,
+// `fails "overflow"`.
 struct TestEntry {
   Name key;
   Span span;
   bool list = false;  // samples in brackets
   std::vector<TestSample> samples;
-  std::optional<Expr> expr;  // of check and fails
+  std::optional<Expr> values;  // of expect, instead of samples: a list of what the only field holds
+  std::optional<Expr> expr;    // of check and fails
 };
 // An example that `zephonc test` runs.
 struct Test {

@@ -337,7 +337,14 @@ std::optional<Compiler::Matched> Compiler::match(const OpDef& op, const ast::Exp
     auto it = std::find(names.begin(), names.end(), label);
     if (it == names.end()) {
       if (extra_names.contains(label)) {
-        matched.extra[label] = &operand;
+        auto [first, fresh] = matched.extra.emplace(label, &operand);
+        if (!fresh) {
+          error(Kind::UnknownArgument, "`{}` of `{}` is given twice", label, called)
+              .primary(place(e.names[i].span, frame))
+              .secondary(place(first->second->span, frame), "the first")
+              .emit();
+          good = false;
+        }
         continue;
       }
       // The word may have other arguments with another operator behind it: `shuffle(buffer_size=100)`.
@@ -481,6 +488,7 @@ Operand Compiler::call_function(FunctionEntry& function, const ast::Expr& e, Fra
   }
   std::map<std::string, Operand> arguments;
   std::map<std::string, Dim> symbols;
+  std::map<std::string, NamedSize> sizes;
   bool good = true;
   size_t next = 0;
   for (size_t i = 0; i < e.operands.size(); ++i) {
@@ -512,8 +520,8 @@ Operand Compiler::call_function(FunctionEntry& function, const ast::Expr& e, Fra
         declared = declared_leaves(*parameter->type, "", outside, symbols, leaves);
       }
       good = declared &&
-             fit(value, leaves, fmt::format("`{}` of `{}`", parameter->name.text, f.name.text), *parameter->type,
-                 symbols, frame) &&
+             fit(value, leaves, fmt::format("`{}` of `{}`", parameter->name.text, f.name.text), *parameter->type, sizes,
+                 frame) &&
              good;
     }
     arguments.emplace(parameter->name.text, std::move(value));
@@ -600,6 +608,8 @@ Operand Compiler::call_operator(const OpDef& op, const ast::Expr& e, Frame& fram
     }
   }
   if (!good) return {};
+  if (op.name == "where" && args[0].is_static() && args[0].value.kind == StaticValue::Kind::Bool)
+    return choose_now(op, std::move(args), e, frame);
   if (op.gives_record) return op.implicit_column.empty() ? row_of(op, args, e, frame) : table(op, attrs, e, frame);
   return apply(op, std::move(args), std::move(attrs), e, frame, key);
 }
@@ -613,10 +623,32 @@ Operand Compiler::table(const OpDef& op, const Attrs& attrs, const ast::Expr& e,
     own.set("column", column.name);
     Operand value = apply(core(op.implicit_column), {}, std::move(own), e, frame);
     if (value.kind != Operand::Kind::Dynamic) return {};
-    result.members.emplace(column.name == attrs.text("key") ? result.members.begin() : result.members.end(),
-                           column.name, std::move(value));
+    result.members.insert(column.name == attrs.text("key") ? result.members.begin() : result.members.end(),
+                          {column.name, std::move(value)});
   }
   result.kind = Operand::Kind::Record;
+  return result;
+}
+
+// `where` whose condition is known before the run: the arm that it chooses, in the type that both arms agree on.
+Operand Compiler::choose_now(const OpDef& op, std::vector<Operand> args, const ast::Expr& e, Frame& frame) {
+  const size_t arm = args[0].value.flag ? 1 : 2;
+  const Operand &a = args[1], &b = args[2];
+  auto whole = [](const Operand& x) { return x.value.is_number() && x.value.number.is_integer(); };
+  if (a.is_static() && b.is_static() && a.value.kind == b.value.kind && a.value.kind != StaticValue::Kind::List &&
+      whole(a) == whole(b)) {
+    Operand chosen = args[arm];
+    chosen.span = e.span;
+    return chosen;
+  }
+  const Operand chosen = args[arm];
+  Operand result = apply(op, std::move(args), {}, e, frame);
+  if (result.is_poison()) return {};
+  const ExprId kept = program_.graph.expr(result.expr).args[arm];
+  // An arm that is stretched to the shape of the other is left to be stretched.
+  if (program_.graph.expr(kept).type != type_of(result)) return result;
+  result.expr = kept;
+  if (chosen.kind == Operand::Kind::Dynamic) result.lengths = chosen.lengths;
   return result;
 }
 
@@ -624,8 +656,8 @@ Operand Compiler::table(const OpDef& op, const Attrs& attrs, const ast::Expr& e,
 Operand Compiler::row_of(const OpDef& op, const std::vector<Operand>& args, const ast::Expr& e, Frame& frame) {
   const Operand& table = args[0];
   auto column = [&]() -> const Expr* {
-    if (!table.is_record() || table.members[0].second.kind != Operand::Kind::Dynamic) return nullptr;
-    const Expr& expr = program_.graph.expr(table.members[0].second.expr);
+    if (!table.is_record() || table.members[0].value.kind != Operand::Kind::Dynamic) return nullptr;
+    const Expr& expr = program_.graph.expr(table.members[0].value.expr);
     return is_data_constant(expr) && expr.attrs.has("key") ? &expr : nullptr;
   };
   const Expr* keys = column();
@@ -651,7 +683,7 @@ Operand Compiler::row_of(const OpDef& op, const std::vector<Operand>& args, cons
   }
   if (key.kind == Operand::Kind::Dynamic && is_string(type_of(key).elem) && is_string(keys->type.elem))
     key = add_cast(key, keys->type.elem, frame);
-  std::map<std::string, Operand> arguments = {{"keys", table.members[0].second}, {"key", key}};
+  std::map<std::string, Operand> arguments = {{"keys", table.members[0].value}, {"key", key}};
   arguments["table"].kind = Operand::Kind::Static;
   arguments["table"].value = StaticValue::of(path);
   auto body = [&](std::string_view text) {
@@ -682,9 +714,43 @@ Operand Compiler::row_of(const OpDef& op, const std::vector<Operand>& args, cons
     if (value.is_poison()) return {};
     value.missing = missing.expr;
     value.name.clear();
-    result.members.emplace_back(name, std::move(value));
+    result.members.push_back({name, std::move(value)});
   }
   result.kind = Operand::Kind::Record;
+  return result;
+}
+
+std::optional<Operand> Compiler::expand_lists(const OpDef& op, const std::vector<Operand>& args, const Attrs& attrs,
+                                              const ast::Expr& e, Frame& frame, const std::optional<uint64_t>& key) {
+  size_t levels = 0;
+  for (const Operand& x : args) levels = std::max(levels, x.lengths.size());
+  if (levels == 0) return std::nullopt;
+  auto empty = [&](const Operand& x) {
+    const auto& value = program_.graph.expr(x.expr).constant;
+    return value && value->rank() > 0 && value->size() == 0;
+  };
+  for (const Operand& x : args) {
+    if (x.lengths.size() == levels || empty(x)) continue;
+    error(Kind::WrongType, "`{}` needs lists of lists, found `{}`", op.name, type_text(x))
+        .primary(place(x.span, frame))
+        .hint("`[]` stands for no lists at all")
+        .emit();
+    return Operand{};
+  }
+  Operand result;
+  for (size_t level = 0; level <= levels; ++level) {
+    std::vector<Operand> parts = args;
+    for (Operand& x : parts) {
+      if (level > 0) x.expr = x.lengths.empty() ? constant(Value(Elem::I64, {0}), x.span).expr : x.lengths[level - 1];
+      x.lengths.clear();
+    }
+    Operand part = expand(op, parts, attrs, e, frame, key);
+    if (part.kind != Operand::Kind::Dynamic) return Operand{};
+    if (level == 0)
+      result = std::move(part);
+    else
+      result.lengths.push_back(part.expr);
+  }
   return result;
 }
 
@@ -703,6 +769,9 @@ Operand Compiler::expand(const OpDef& op, const std::vector<Operand>& args, cons
     ZEPHON_CHECK(body.ok(), "the expansion of `{}` does not parse", op.name);
     it = expansions_.emplace(text.data(), *std::move(body)).first;
   }
+  // Lists of lists that may be missing as a whole: what is meant for the elements is meant for the lengths alike.
+  if (text == op.expansion_whole)
+    if (std::optional<Operand> lists = expand_lists(op, args, attrs, e, frame, key)) return *lists;
   std::map<std::string, Operand> arguments;
   size_t next = 0;
   for (const Parameter& p : signature_of(op).parameters) {
@@ -1142,7 +1211,7 @@ bool Compiler::admit(const OpDef& op, std::vector<Operand>& args, const Attrs& a
     if (x.is_record()) {
       error(Kind::WrongType, "`{}` takes values, not a record", called)
           .primary(place(x.span, frame), "this is `{}`", type_text(x))
-          .hint("name one of its fields: `{}.{}`", show(x), x.members[0].first)
+          .hint("name one of its fields: `{}.{}`", show(x), x.members[0].name)
           .emit();
       return false;
     }
@@ -1496,7 +1565,6 @@ bool Compiler::declared_leaves(const ast::Type& type, const std::string& path, F
         depths.size() > 1 ? "a list that may be missing cannot hold values that may be missing too"
         : depth > 0 && depth < lists
             ? "of a list of lists the whole or the innermost values may be missing, not the lists between"
-        : depth == 0 && lists > 1            ? "a list of lists cannot be missing: an empty one can stand for it"
         : depth > 0 && !element->is_scalar() ? "in a list only scalars may be missing"
                                              : std::string_view();
     if (!wrong.empty()) {
@@ -1510,7 +1578,7 @@ bool Compiler::declared_leaves(const ast::Type& type, const std::string& path, F
 }
 
 bool Compiler::fit(Operand& value, const std::vector<DeclaredLeaf>& leaves, const std::string& what,
-                   const ast::Type& declared, std::map<std::string, Dim>& symbols, Frame& frame) {
+                   const ast::Type& declared, std::map<std::string, NamedSize>& sizes, Frame& frame) {
   if (value.is_static()) {
     if (leaves.size() != 1 || leaves[0].path.find_first_not_of("[]?") != std::string::npos) {
       error(Kind::WrongType, "{} needs a record, found {}", what, kind_words(value.value))
@@ -1558,12 +1626,27 @@ bool Compiler::fit(Operand& value, const std::vector<DeclaredLeaf>& leaves, cons
     const Type& found = type_of(*at);
     bool same_kind = found.elem == leaf.type.elem && at->lengths.size() == leaf.levels;
     bool fits = same_kind && found.rank() == leaf.type.rank();
+    // What is left to be checked while running: dimensions of the value, the sizes that they must have, whose these
+    // are.
+    std::vector<int64_t> dims;
+    std::vector<std::pair<Dim, const NamedSize*>> wanted_sizes;
     for (size_t d = 0; fits && d < found.rank(); ++d) {
       // A symbol of the function is bound by the first extent that it meets.
       Dim wanted = leaf.type.shape[d];
+      const Dim& have = found.shape[d];
       if (is_varying(wanted)) continue;
-      if (!wanted.symbol.empty()) wanted = symbols.emplace("=" + wanted.symbol, found.shape[d]).first->second;
-      fits = !(wanted.is_static() && found.shape[d].is_static() && wanted != found.shape[d]);
+      const NamedSize* named = nullptr;
+      if (!wanted.symbol.empty()) {
+        const std::string owner = fmt::format("`{}` of {}", wanted.symbol, what);
+        auto [it, first] = sizes.emplace(wanted.symbol, NamedSize{have, at->expr, d, owner});
+        if (first) continue;
+        named = &it->second;
+        wanted = named->dim;
+      }
+      fits = !(wanted.is_static() && have.is_static() && wanted != have);
+      if (wanted == have && wanted != Dim::unknown() && !is_varying(wanted)) continue;
+      dims.push_back(static_cast<int64_t>(d));
+      wanted_sizes.emplace_back(wanted, named);
     }
     int missing_rank = at->missing.valid() ? static_cast<int>(program_.graph.expr(at->missing).type.rank()) : -1;
     if (fits && missing_rank < 0 && leaf.missing_rank == 0)
@@ -1571,6 +1654,33 @@ bool Compiler::fit(Operand& value, const std::vector<DeclaredLeaf>& leaves, cons
     else if (fits && missing_rank != leaf.missing_rank)
       return refuse(*at, leaf, Kind::WrongType);
     if (!fits) return refuse(*at, leaf, same_kind ? Kind::ShapeMismatch : Kind::WrongType);
+    if (dims.empty()) continue;
+    ast::Expr written;
+    written.kind = ast::Expr::Kind::Call;
+    written.span = written.text_span = value.span;
+    std::vector<Operand> args = {dynamic(at->expr, value.span),
+                                 at->missing.valid() && missing_rank == 0
+                                     ? dynamic(at->missing, value.span)
+                                     : constant(Value::scalar(Scalar::of_bool(false)), place(value.span, frame))};
+    std::vector<std::string> owners;
+    for (const auto& [wanted, named] : wanted_sizes) {
+      owners.push_back(named ? named->owner : "");
+      if (wanted.is_static()) {
+        args.push_back(constant(Value::scalar(Scalar::of_int(Elem::I64, wanted.extent)), place(value.span, frame)));
+        continue;
+      }
+      Attrs attrs;
+      attrs.set("dimension", static_cast<int64_t>(named->dimension));
+      args.push_back(apply(core("extent"), {dynamic(named->of, value.span)}, std::move(attrs), written, frame));
+    }
+    Attrs attrs;
+    attrs.set("dims", std::move(dims));
+    attrs.set("names", std::move(owners));
+    attrs.set("promise",
+              fmt::format("{} is declared as `{}`", what, declared_text(leaf.type, leaf.missing_rank, leaf.levels)));
+    const Operand checked = apply(core("check_shape"), std::move(args), std::move(attrs), written, frame);
+    if (checked.is_poison()) return false;
+    at->expr = checked.expr;
   }
   return true;
 }

@@ -64,7 +64,8 @@ struct Operand {
   ExprId expr;
   ExprId missing;               // valid: bool, of the whole value or of each element
   std::vector<ExprId> lengths;  // of a list of lists: i64[n], the outermost lists first
-  std::vector<std::pair<std::string, Operand>> members;
+  struct Member;                // not a pair: its traits would look into an Operand that is not complete
+  std::vector<Member> members;
   Span span;         // what is written
   Span origin;       // of a field: where it got its type
   std::string name;  // of a field
@@ -72,6 +73,10 @@ struct Operand {
   bool is_static() const { return kind == Kind::Static; }
   bool is_poison() const { return kind == Kind::Poison; }
   bool is_record() const { return kind == Kind::Record; }
+};
+struct Operand::Member {
+  std::string name;
+  Operand value;
 };
 
 // A leaf of a declared type: a field with its companions.
@@ -186,6 +191,10 @@ class Compiler {
   Operand call_operator(const OpDef& op, const ast::Expr& e, Frame& frame);
   Operand expand(const OpDef& op, const std::vector<Operand>& args, const Attrs& attrs, const ast::Expr& e,
                  Frame& frame, const std::optional<uint64_t>& key);
+  // Nothing where no argument is a list of lists.
+  std::optional<Operand> expand_lists(const OpDef& op, const std::vector<Operand>& args, const Attrs& attrs,
+                                      const ast::Expr& e, Frame& frame, const std::optional<uint64_t>& key);
+  Operand choose_now(const OpDef& op, std::vector<Operand> args, const ast::Expr& e, Frame& frame);
   Operand table(const OpDef& op, const Attrs& attrs, const ast::Expr& e, Frame& frame);
   Operand row_of(const OpDef& op, const std::vector<Operand>& args, const ast::Expr& e, Frame& frame);
   Operand cast(Elem to, const ast::Expr& e, Frame& frame);
@@ -231,9 +240,17 @@ class Compiler {
   // Any declared type as its leaves, appended to `leaves`; false after an error.
   bool declared_leaves(const ast::Type& type, const std::string& path, Frame& frame,
                        std::map<std::string, Dim>& symbols, std::vector<DeclaredLeaf>& leaves);
-  // Fits a value to a declared type of several leaves or with companions; false after an error.
+  // Where a dimension that a declared type names has its size from.
+  struct NamedSize {
+    Dim dim;
+    ExprId of;  // the tensor
+    size_t dimension = 0;
+    std::string owner;  // what messages call the tensor
+  };
+  // Fits a value to a declared type of several leaves or with companions; false after an error. Sizes that are known
+  // only while running are checked there: the value goes through an operator that fails where they differ.
   bool fit(Operand& value, const std::vector<DeclaredLeaf>& leaves, const std::string& what, const ast::Type& declared,
-           std::map<std::string, Dim>& symbols, Frame& frame);
+           std::map<std::string, NamedSize>& sizes, Frame& frame);
   void rename_symbols(Type& type, const std::vector<ExprId>& args, const Expr& expr);
 
   // ---- lower.cpp
@@ -282,6 +299,7 @@ class Compiler {
   void lower_filter(const ast::Step& step, Flow& flow);
   void lower_fields(const ast::Step& step, Flow& flow);
   void lower_call(const ast::Step& step, Flow& flow);
+  bool spread_padding(const OpDef& op, ast::Expr& call, const Flow& flow);
   std::optional<Operand> argument(const OpDef& op, const Parameter& parameter, const ast::Expr& e, Frame& frame);
   void lower_split(const OpDef& op, const ast::Step& step, Flow& flow);
   void lower_if(const ast::Step& step, Flow& flow);
@@ -290,8 +308,8 @@ class Compiler {
   void drop_hidden(Flow& flow);
   Frame frame_of(const Flow& flow, std::string_view field, uint64_t ordinal) const;
   const StreamType& type_of(const Flow& flow) const { return program_.graph.node(flow.node).type; }
-  // `declared`: where its types are kept, if anywhere.
-  void check_contract(const ast::Type& contract, const Flow& flow, std::vector<Field>* declared);
+  // `declared`: where its types are kept, if anywhere. What is only known while running becomes a check of each sample.
+  void check_contract(const ast::Type& contract, Flow& flow, std::vector<Field>* declared);
   void find_needed();
 
   // ---- lint.cpp

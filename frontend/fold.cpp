@@ -268,8 +268,10 @@ std::optional<Attr> Compiler::to_attr(const OpDef& op, const Parameter& paramete
     case StaticKind::Bool:
       if (value.kind != StaticValue::Kind::Bool) return needs("`true` or `false`");
       return Attr(value.flag);
-    case StaticKind::String:
     case StaticKind::Column:
+      if (!value.is_string()) return needs("a string");
+      return Attr(value.text);
+    case StaticKind::String:
       if (!value.is_string()) return needs("a string");
       // A path in an imported file starts in the folder of that file.
       if (bool path = op.effects.reads_files || op.cls == OpClass::Source;

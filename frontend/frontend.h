@@ -55,6 +55,7 @@ struct Program {
   std::vector<ProgramParameter> parameters;
   std::vector<ProgramLet> lets;
   std::vector<ProgramStep> steps;
+  std::vector<std::string> imports;  // paths of the files that were imported, sorted
   std::vector<Field> contract;  // as declared; empty without one. The batch dimension stands first where there is one
 };
 
@@ -78,13 +79,25 @@ Result<Program> compile(SourceMap& sources, FileId file, const std::map<std::str
 Result<Program> compile(SourceMap& sources, ast::File tree, const std::map<std::string, std::string>& params,
                         const OpTable& ops, Diagnostics& diags, const CompileOptions& options = {});
 
+// What a test expects of one record: a program of one sample with the fields that the test names, and where they stand.
+struct ExpectedRecord {
+  struct Place {
+    Span value;
+    std::vector<Span> elements;  // of a list literal, in row-major order; else empty
+  };
+  Program program;
+  Span span;
+  std::map<std::string, Place> places;  // by field
+};
+
 // A test of the program, as programs to run: what is delivered for its input, what is expected, what must be true.
 struct TestPrograms {
   std::string name;
   Span span;
   std::optional<Program> actual;                 // fed with the samples of `input`
-  bool expects = false;                          // `expected` is what must be delivered: each a program of one sample
-  std::vector<Program> expected;                 // its fields are those that the test names
+  bool expects = false;                          // `expected` is what must be delivered
+  Span expect_span;                              // all of it
+  std::vector<ExpectedRecord> expected;
   std::vector<std::pair<Program, Span>> checks;  // of one sample each, with the field `check`
   std::optional<std::string> fails;              // a part of the message with which `actual` must fail
 };

@@ -283,6 +283,7 @@ void Compiler::add_implicit(Flow& flow, const OpDef& op, const Span& span) {
 
 // mix(web=7, code=3), concatenate(a, b): arguments that name streams are inputs, with their weights where the operator
 // takes weights; the others are its parameters.
+constexpr int64_t kJoinBuffer = 1000;  // samples that wait for their partners, where nothing is said
 std::optional<Compiler::Flow> Compiler::lower_merge(const OpDef& op, const ast::Expr& source,
                                                     const std::string& stream) {
   const std::vector<Parameter>& parameters = signature_of(op).parameters;
@@ -388,6 +389,13 @@ std::optional<Compiler::Flow> Compiler::lower_merge(const OpDef& op, const ast::
     good = false;
   }
   if (!good || flow.broken) return std::nullopt;
+  if (node.attrs.has("key")) {
+    // The field by which its streams are joined. Whether all have it is the operator's to say.
+    const std::string& key = node.attrs.text("key");
+    if (!node.attrs.has("buffer_size")) node.attrs.set("buffer_size", kJoinBuffer);
+    if (const Field* field = program_.graph.node(node.inputs[0]).type.find(key))
+      node.predicate = add_field(program_.graph, ops_, key, field->type, source.span);
+  }
   if (!add_node(std::move(node), flow, source.span, source.text_span)) return std::nullopt;
   return flow;
 }
@@ -628,8 +636,57 @@ void Compiler::lower_if(const ast::Step& step, Flow& flow) {
         .emit();
 }
 
+// `padded_batch(8, padding={tokens: -1})` is `padded_batch(8, tokens=-1)`.
+bool Compiler::spread_padding(const OpDef& op, ast::Expr& call, const Flow& flow) {
+  for (size_t i = 0; i < call.operands.size(); ++i) {
+    if (call.names[i].text != "padding" || call.operands[i].kind != ast::Expr::Kind::Schema) continue;
+    const ast::Expr values = call.operands[i];
+    call.operands.erase(call.operands.begin() + static_cast<std::ptrdiff_t>(i));
+    call.names.erase(call.names.begin() + static_cast<std::ptrdiff_t>(i));
+    std::vector<std::string> names;
+    for (const Field& field : type_of(flow).fields)
+      if (!is_companion(field.name) && !field.name.starts_with('$')) names.push_back(field.name);
+    for (const ast::SchemaField& field : values.fields) {
+      if (std::find(names.begin(), names.end(), field.name.text) == names.end()) {
+        error(Kind::UnknownName, "no field is called `{}` here", field.name.text)
+            .primary(field.name.span)
+            .hint_text(did_you_mean(field.name.text, names))
+            .emit();
+        return false;
+      }
+      const std::vector<Parameter>& parameters = signature_of(op).parameters;
+      if (std::any_of(parameters.begin(), parameters.end(),
+                      [&](const Parameter& p) { return p.name == field.name.text; })) {
+        error(Kind::Refused, "`{}` is an argument of `{}` too, and the field cannot have a padding of its own",
+              field.name.text, op.name)
+            .primary(field.name.span)
+            .hint("assign it to another name above: `x = {}`", field.name.text)
+            .emit();
+        return false;
+      }
+      ast::Expr value;
+      if (field.type.kind == ast::Type::Kind::Value) {
+        value = field.type.dims[0];
+      } else if (field.type.kind == ast::Type::Kind::Named && !field.type.tensor && !field.type.optional) {
+        value.kind = ast::Expr::Kind::Name;  // a parameter or a constant
+        value.text = field.type.name;
+        value.span = value.text_span = field.type.span;
+      } else {
+        error(Kind::WrongType, "the padding of `{}` is a value, such as `-1`", field.name.text)
+            .primary(field.type.span)
+            .emit();
+        return false;
+      }
+      call.operands.push_back(std::move(value));
+      call.names.push_back(field.name);
+    }
+    return true;
+  }
+  return true;
+}
+
 void Compiler::lower_call(const ast::Step& step, Flow& flow) {
-  const ast::Expr& e = step.expr;
+  ast::Expr e = step.expr;
   const OpDef* op = find_operator(e.text, e, false);
   if (op == nullptr) {
     flow.broken = true;
@@ -648,9 +705,14 @@ void Compiler::lower_call(const ast::Step& step, Flow& flow) {
     return lower_split(*op, step, flow);
   Frame frame = frame_of(flow, e.text, flow.assignments[e.text]++);
   std::set<std::string> knobs = {"parallelism", "buffer"}, extra = knobs;
-  if (op->algebra.pads)
+  if (op->algebra.pads) {
     for (const Field& field : type_of(flow).fields)
       if (!is_companion(field.name)) extra.insert(field.name);
+    if (!spread_padding(*op, e, flow)) {
+      flow.broken = true;
+      return;
+    }
+  }
   std::optional<Matched> matched = match(*op, e, extra, frame);
   if (!matched) {
     flow.broken = true;
@@ -879,8 +941,17 @@ void Compiler::lower_split(const OpDef& op, const ast::Step& step, Flow& flow) {
 
 // ---- what is delivered
 
-void Compiler::check_contract(const ast::Type& contract, const Flow& flow, std::vector<Field>* declared) {
-  const StreamType& delivered = type_of(flow);
+// A dimension that a contract names, where it has met it first; a size known before the run where one is.
+struct NamedDim {
+  Dim dim;
+  std::string field;
+  size_t place = 0;       // of the dimension in a member
+  bool of_batch = false;  // the number of members
+  bool optional = false;  // the field may be missing
+};
+
+void Compiler::check_contract(const ast::Type& contract, Flow& flow, std::vector<Field>* declared) {
+  const StreamType delivered = type_of(flow);
   ast::Type record = contract;
   if (record.kind == ast::Type::Kind::Batch && record.fields[0].type.kind == ast::Type::Kind::Record)
     record = record.fields[0].type;
@@ -892,7 +963,8 @@ void Compiler::check_contract(const ast::Type& contract, const Flow& flow, std::
   }
   Span last = program_.steps.back().origin;
   Frame frame;
-  std::map<std::string, Dim> symbols, bound;
+  std::map<std::string, Dim> symbols;
+  std::map<std::string, NamedDim> bound;
   bool good = true;
   std::vector<std::string> names;
   for (const Field& field : delivered.fields)
@@ -911,6 +983,8 @@ void Compiler::check_contract(const ast::Type& contract, const Flow& flow, std::
     for (DeclaredLeaf& leaf : leaves)
       promises.push_back({LeafPath::parse(leaf.path).field(), leaf.type, leaf.missing_rank, leaf.levels, &promised});
   }
+  // Of a batch each shape begins with the number of members.
+  const size_t front = contract.kind == ast::Type::Kind::Record && delivered.batch ? 1 : 0;
   for (const Promise& promise : promises) {
     const ast::SchemaField& promised = *promise.syntax;
     const Type* type = &promise.type;
@@ -927,7 +1001,7 @@ void Compiler::check_contract(const ast::Type& contract, const Flow& flow, std::
     }
     Type found = field->type;
     std::string note;
-    if (contract.kind == ast::Type::Kind::Record && delivered.batch) {
+    if (front > 0) {
       // Without drop_remainder the last batch may be smaller.
       Dim size = delivered.batch->drop_remainder ? Dim::of(delivered.batch->size)
                                                  : Dim::named(fmt::format("<={}", delivered.batch->size));
@@ -946,29 +1020,39 @@ void Compiler::check_contract(const ast::Type& contract, const Flow& flow, std::
       note = "promise it as optional, or say what stands for a missing value: `default(x, ...)`";
     bool fits = same && found.elem == type->elem && found.rank() == type->rank();
     for (size_t d = 0; fits && d < found.rank(); ++d) {
-      const Dim& wanted = type->shape[d];
+      const Dim &wanted = type->shape[d], &have = found.shape[d];
+      const bool of_batch = d < front;
       if (is_varying(wanted)) continue;
       if (wanted.symbol.empty()) {
-        fits = wanted == found.shape[d];
+        fits = have.is_static() ? wanted == have : !of_batch;
         continue;
       }
-      auto [it, first] = bound.emplace(wanted.symbol, found.shape[d]);
-      fits = first || it->second == found.shape[d] || !it->second.is_static() || !found.shape[d].is_static();
+      auto [it, first] = bound.emplace(
+          wanted.symbol, NamedDim{have, promise.name, d - (of_batch ? 0 : front), of_batch, missing_rank == 0});
+      NamedDim& known = it->second;
+      if (first || (known.dim == have && have != Dim::unknown() && !is_varying(have))) continue;
+      if (known.of_batch != of_batch && !(known.dim.is_static() && have.is_static())) {
+        // The number of members is nothing that a sample could be compared with, unless it is known before the run.
+        fits = known.of_batch ? known.dim.is_static() : have.is_static();
+        if (!fits) note = "the size of a batch is known for all batches only with `drop_remainder=true`";
+      } else if (known.dim.is_static() && have.is_static()) {
+        fits = false;
+        note = fmt::format("`{}` is {} in `{}`", wanted.symbol, known.dim.extent, known.field);
+      } else if ((known.optional || missing_rank == 0) && !known.dim.is_static() && !have.is_static()) {
+        fits = false;
+        note = fmt::format("a value that may be missing has no size to compare: give `{}` a name of its own",
+                           wanted.symbol);
+      }
+      if (fits && have.is_static()) known = {have, promise.name, d - (of_batch ? 0 : front), of_batch, false};
     }
     if (fits) continue;
     auto origin = flow.origins.find(promise.name);
-    bool unknown = note.empty() && same && found.elem == type->elem && found.rank() == type->rank();
-    for (size_t d = 0; unknown && d < found.rank(); ++d)
-      unknown = found.shape[d] == type->shape[d] || !found.shape[d].is_static();
     error(Kind::ContractBroken, "the contract promises `{}` as `{}`, and `{}` is delivered", promise.name,
           declared_text(*type, promise.missing_rank, promise.levels), declared_text(found, missing_rank, levels))
         .primary(promised.type.span, "promised here")
         .secondary(origin == flow.origins.end() ? last : origin->second, "`{}` becomes `{}` here", promise.name,
                    field_type_text(delivered, *field))
-        .hint_text(!note.empty() ? note
-                   : unknown
-                       ? "a size that depends on the data cannot be promised: crop or resize, or name the dimension"
-                       : "")
+        .hint_text(std::move(note))
         .emit();
     good = false;
   }
@@ -986,6 +1070,70 @@ void Compiler::check_contract(const ast::Type& contract, const Flow& flow, std::
         .emit();
     return;
   }
+  // What is left is checked for each sample: the field goes through an operator that fails where the size is another.
+  Graph& graph = program_.graph;
+  Node node;
+  node.op = &core("assign");
+  node.inputs = {flow.node};
+  node.type = delivered;
+  for (const Promise& promise : promises) {
+    Field& field = *std::find_if(node.type.fields.begin(), node.type.fields.end(),
+                                 [&](const Field& f) { return f.name == promise.name; });
+    const Span& span = promise.syntax->type.span;
+    auto read = [&](const std::string& name) {
+      return dynamic(add_field(graph, ops_, name, delivered.find(name)->type, span), span);
+    };
+    ast::Expr written;
+    written.kind = ast::Expr::Kind::Call;
+    written.span = written.text_span = span;
+    const Field* missing = delivered.find(missing_field(promise.name));
+    std::vector<Operand> args = {read(promise.name), missing && missing->type.is_scalar()
+                                                         ? read(missing->name)
+                                                         : constant(Value::scalar(Scalar::of_bool(false)), span)};
+    std::vector<int64_t> dims;
+    std::vector<std::string> owners;
+    for (size_t d = 0; d < field.type.rank(); ++d) {
+      Dim wanted = promise.type.shape[d + front];
+      if (is_varying(wanted)) continue;
+      std::string owner;
+      Operand size;
+      if (!wanted.symbol.empty()) {
+        const NamedDim& named = bound.at(wanted.symbol);
+        if (named.dim == field.type.shape[d] && !(named.dim == Dim::unknown()) && !is_varying(named.dim)) continue;
+        if (named.field == promise.name && named.place == d && !named.of_batch) continue;
+        owner = fmt::format("`{}` of `{}`", wanted.symbol, named.field);
+        if (!named.dim.is_static()) {
+          Attrs attrs;
+          attrs.set("dimension", static_cast<int64_t>(named.place));
+          size = apply(core("extent"), {read(named.field)}, std::move(attrs), written, frame);
+        }
+        wanted = named.dim;
+      }
+      if (wanted == field.type.shape[d] && wanted.is_static()) continue;
+      if (wanted.is_static()) size = constant(Value::scalar(Scalar::of_int(Elem::I64, wanted.extent)), span);
+      dims.push_back(static_cast<int64_t>(d));
+      owners.push_back(std::move(owner));
+      args.push_back(std::move(size));
+    }
+    if (dims.empty()) continue;
+    Type shown = promise.type;
+    if (front > 0) shown.shape.erase(shown.shape.begin());
+    Attrs attrs;
+    attrs.set("dims", std::move(dims));
+    attrs.set("names", std::move(owners));
+    attrs.set("promise", fmt::format("the contract promises `{}` as `{}`", promise.name,
+                                     declared_text(shown, promise.missing_rank, promise.levels)));
+    const Operand checked = apply(core("check_shape"), std::move(args), std::move(attrs), written, frame);
+    if (checked.is_poison()) return;
+    node.assigns.push_back({promise.name, checked.expr});
+    field.type = type_of(checked);
+  }
+  if (node.assigns.empty()) return;
+  node.stream = flow.stream;
+  node.step = graph.node(flow.node).step;
+  node.origin = contract.span;
+  flow.node = graph.add(std::move(node));
+  program_.steps.back().node = flow.node;
 }
 
 // on_error acts on what is assigned above it and statically needed below it: a walk against the stream.

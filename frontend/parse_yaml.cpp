@@ -428,9 +428,13 @@ class Reader {
       } else if (entry_key.text == "fails") {
         if (node.kind != Kinds::Scalar) return shape(entry_key.span, "`fails` needs a text");
         out.expr = keep(parse_string_body(piece(node), diags_));
+      } else if ((node.kind == Kinds::Sequence && !node.items.empty() && node.items[0]->kind != Kinds::Map) ||
+                 (node.kind == Kinds::Scalar && node.style != YamlNode::Style::Quoted)) {
+        out.values = argument(node, entry_key);
+        if (out.values && out.values->kind != ast::Expr::Kind::List)
+          return shape(node.span, "a sample is a mapping: field to value");
       } else {
         out.list = node.kind == Kinds::Sequence;
-        std::vector<YamlPtr> one;
         for (const YamlNode* sample_node : sample_nodes(node)) {
           ast::TestSample sample;
           sample.span = sample_node->span;
@@ -643,8 +647,23 @@ class Reader {
     return left;
   }
 
+  // A type or, in its place, a literal as ZPL writes it: `-1`, `true`, `'"a text"'`.
+  std::optional<ast::Type> type_or_literal(const YamlNode& node, const YamlNode& owner) {
+    const std::string_view text = node.kind == Kinds::Scalar ? std::string_view(node.text) : std::string_view();
+    if (!text.starts_with("r\"") && text != "true" && text != "false" &&
+        (text.empty() || std::string_view("-\"0123456789").find(text[0]) == std::string_view::npos))
+      return type(node, owner);
+    std::optional<ast::Expr> value = keep(parse_expression(piece(node), diags_));
+    if (!value) return std::nullopt;
+    ast::Type literal;
+    literal.kind = ast::Type::Kind::Value;
+    literal.span = node.span;
+    literal.dims.push_back(*std::move(value));
+    return literal;
+  }
+
   // Where an argument of a step stands, quoted text is a string, as in ZPL; a sequence is a list; a mapping is a
-  // schema.
+  // schema, or names fields with their values.
   std::optional<ast::Expr> argument(const YamlNode& node, const YamlNode& owner) {
     ast::Expr e;
     e.span = e.text_span = node.span;
@@ -671,7 +690,7 @@ class Reader {
             needs_quotes(node);
             return std::nullopt;
           }
-          std::optional<ast::Type> t = type(node.value(i), node.key(i));
+          std::optional<ast::Type> t = type_or_literal(node.value(i), node.key(i));
           if (!t) return std::nullopt;
           e.fields.push_back({name(node.key(i)), *std::move(t)});
         }

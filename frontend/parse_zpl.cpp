@@ -224,6 +224,9 @@ class ErrorListener : public antlr4::BaseErrorListener {
 
   void syntaxError(antlr4::Recognizer* recognizer, Token* found, size_t, size_t, const std::string&,
                    std::exception_ptr error) override {
+    // Whoever tries to go on from an error may stumble over the same token again.
+    if (found == last_) return;
+    last_ = found;
     auto* parser = static_cast<ZplParser*>(recognizer);
     antlr4::RuleContext* context = parser->getContext();
     size_t state = parser->getState();
@@ -367,6 +370,7 @@ class ErrorListener : public antlr4::BaseErrorListener {
   Session& session_;
   const std::vector<Token*>& tokens_;
   size_t count_ = 0;
+  Token* last_ = nullptr;
 };
 
 // Parse tree -> syntax tree. `failed` remembers that something was reported.
@@ -498,7 +502,7 @@ class Builder {
         into.functions.push_back(std::move(function));
       } else if (auto* stream = dynamic_cast<ZplParser::StreamDeclarationContext*>(context)) {
         std::optional<ast::Type> contract;
-        if (stream->type() != nullptr) contract = type(stream->type());
+        if (stream->type() != nullptr) contract = declared_type(stream->type());
         into.streams.push_back(
             {name(stream->NAME()), session_.span(stream), std::move(contract), pipe(stream->pipe())});
       } else if (auto* import = dynamic_cast<ZplParser::ImportDeclarationContext*>(context)) {
@@ -523,7 +527,7 @@ class Builder {
         pipeline.name = name(declared->NAME());
         pipeline.span = session_.span(declared);
         if (declared->parameters() != nullptr) pipeline.parameters = parameters(declared->parameters());
-        if (declared->type() != nullptr) pipeline.contract = type(declared->type());
+        if (declared->type() != nullptr) pipeline.contract = declared_type(declared->type());
         declarations(declared->declaration(), pipeline.declarations, nullptr);
         pipeline.pipe = pipe(declared->pipe());
         file->pipelines.push_back(std::move(pipeline));
@@ -581,18 +585,40 @@ class Builder {
       if (auto* samples = c->testSamples()) {
         check_commas(samples);
         entry.list = samples->LBRACKET() != nullptr;
-        for (auto* s : samples->testSample()) {
-          check_commas(s);
-          ast::TestSample sample;
-          sample.span = session_.span(s);
-          for (auto* f : s->testField()) sample.fields.push_back({name(f->NAME()), expr(f->expr())});
-          entry.samples.push_back(std::move(sample));
+        if (auto* only = samples->testSample()) entry.samples.push_back(test_sample(only));
+        ast::Expr values;
+        values.kind = ast::Expr::Kind::List;
+        values.span = values.text_span = session_.span(samples);
+        for (auto* item : samples->testItem()) {
+          if (item->expr() != nullptr)
+            values.operands.push_back(expr(item->expr()));
+          else
+            entry.samples.push_back(test_sample(item->testSample()));
+        }
+        if (!values.operands.empty()) {
+          if (!entry.samples.empty())
+            failed = error(Kind::BadTest, "the list holds samples and values")
+                         .primary(values.operands[0].span, "a value")
+                         .secondary(entry.samples[0].span, "a sample")
+                         .emit();
+          measure(values);
+          entry.values = std::move(values);
+          entry.list = false;
+          entry.samples.clear();
         }
       }
       test.entries.push_back(std::move(entry));
     }
     if (std::optional<Reported> bad = check_test(test, session_.diags())) failed = bad;
     return test;
+  }
+
+  ast::TestSample test_sample(ZplParser::TestSampleContext* context) {
+    check_commas(context);
+    ast::TestSample sample;
+    sample.span = session_.span(context);
+    for (auto* f : context->testField()) sample.fields.push_back({name(f->NAME()), expr(f->expr())});
+    return sample;
   }
 
   // The grammar lets `a,,b` through.
@@ -615,7 +641,7 @@ class Builder {
     for (auto* c : context->parameter()) {
       ast::Parameter parameter;
       parameter.name = name(c->NAME());
-      if (c->type() != nullptr) parameter.type = type(c->type());
+      if (c->type() != nullptr) parameter.type = declared_type(c->type());
       if (c->expr() != nullptr) parameter.default_value = expr(c->expr());
       list.push_back(std::move(parameter));
     }
@@ -655,8 +681,56 @@ class Builder {
   std::vector<ast::SchemaField> schema(ZplParser::SchemaContext* context) {
     check_commas(context);
     std::vector<ast::SchemaField> fields;
-    for (auto* field : context->schemaField()) fields.push_back({name(field->NAME()), type(field->type())});
+    for (auto* field : context->schemaField())
+      fields.push_back(
+          {name(field->NAME()), field->type() != nullptr ? type(field->type()) : literal(field->literal())});
     return fields;
+  }
+
+  // A type where no literal may stand in the place of a field's.
+  ast::Type declared_type(ZplParser::TypeContext* context) {
+    ast::Type out = type(context);
+    refuse_literals(out);
+    return out;
+  }
+  void refuse_literals(const ast::Type& type) {
+    if (type.kind == ast::Type::Kind::Value)
+      failed = error(Kind::WrongType, "an element type or a tensor is needed here").primary(type.span).emit();
+    for (const ast::SchemaField& field : type.fields) refuse_literals(field.type);
+  }
+
+  ast::Type literal(ZplParser::LiteralContext* context) {
+    ast::Type type;
+    type.kind = ast::Type::Kind::Value;
+    type.span = session_.span(context);
+    ast::Expr e;
+    e.span = e.text_span = type.span;
+    if (context->STRING() != nullptr) {
+      string_token(context->STRING()->getSymbol(), e);
+    } else if (context->RAW_STRING() != nullptr) {
+      raw_string(context->RAW_STRING()->getText(), e);
+    } else if (context->NUMBER() != nullptr) {
+      Token* symbol = context->NUMBER()->getSymbol();
+      e.kind = ast::Expr::Kind::Number;
+      e.span = e.text_span = session_.span(symbol);
+      e.text = number(symbol);
+      e.literal = symbol->getText();
+      const std::vector<antlr4::tree::TerminalNode*> signs = context->MINUS();
+      for (size_t i = signs.size(); i-- > 0;) {
+        ast::Expr outer;
+        outer.kind = ast::Expr::Kind::Unary;
+        outer.text = "-";
+        outer.text_span = session_.span(signs[i]->getSymbol());
+        outer.span = join(outer.text_span, e.span);
+        outer.operands.push_back(std::move(e));
+        e = std::move(measure(outer));
+      }
+    } else {
+      e.kind = ast::Expr::Kind::Bool;
+      e.text = context->getText();
+    }
+    type.dims.push_back(std::move(e));
+    return type;
   }
 
   ast::Pipe pipe(ZplParser::PipeContext* context) {
@@ -936,10 +1010,7 @@ class Builder {
     } else if (auto* string = dynamic_cast<ZplParser::StringExprContext*>(context)) {
       string_token(string->STRING()->getSymbol(), e);
     } else if (auto* raw = dynamic_cast<ZplParser::RawStringExprContext*>(context)) {
-      e.kind = ast::Expr::Kind::String;
-      std::string text = raw->RAW_STRING()->getText();
-      e.pieces.push_back(text.substr(2, text.size() - 3));
-      e.literal = std::move(text);
+      raw_string(raw->RAW_STRING()->getText(), e);
     } else if (dynamic_cast<ZplParser::BoolExprContext*>(context) != nullptr) {
       e.kind = ast::Expr::Kind::Bool;
       e.text = context->getText();
@@ -962,6 +1033,12 @@ class Builder {
       e.fields = schema(record->schema());
     }
     return e;
+  }
+
+  static void raw_string(std::string text, ast::Expr& into) {
+    into.kind = ast::Expr::Kind::String;
+    into.pieces.push_back(text.substr(2, text.size() - 3));
+    into.literal = std::move(text);
   }
 
   void string_token(Token* token, ast::Expr& into) {
@@ -1263,6 +1340,11 @@ std::optional<Reported> check_test(const ast::Test& test, Diagnostics& diags) {
                              key == "check" ? "a condition" : "a part of the message of the failure")
                      .primary(entry.span)
                      .hint("for example `{}`", key == "check" ? "check f(3) == 10" : "fails \"overflow\"")
+                     .emit();
+    } else if (entry.values && key != "expect") {
+      reported = diags.report(Kind::BadTest, "`{}` needs samples, found values", key)
+                     .primary(entry.values->span)
+                     .hint("name the field, for example `{}: [{{x: 3}}, {{x: 4}}]`", key)
                      .emit();
     } else if (key == "params" && entry.list) {
       reported =

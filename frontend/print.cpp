@@ -103,6 +103,8 @@ class ZplPrinter {
         return concat({text("batch<"), type(t.fields[0].type), text(">")});
       case ast::Type::Kind::List:
         return concat({text("list<"), type(t.fields[0].type), text(">")});
+      case ast::Type::Kind::Value:
+        return expr(t.dims[0]);
     }
     return text("");
   }
@@ -385,7 +387,7 @@ class ZplPrinter {
         Docs out = {text("stream " + x.name.text)};
         if (x.contract) out.push_back(concat({text(" -> "), type(*x.contract)}));
         out.push_back(text(" = "));
-        out.push_back(pipe(x.pipe));
+        out.push_back(pipe(x.pipe, true));
         return concat(std::move(out));
       }
       case Statement::Kind::Pipeline:
@@ -399,11 +401,13 @@ class ZplPrinter {
   }
 
   // Outside of braces: on one line, or each step on its own.
-  Doc pipe(const ast::Pipe& p) {
+  // `declared`: a comment behind its last step is one behind the declaration, and breaks nothing.
+  Doc pipe(const ast::Pipe& p, bool declared = false) {
     Docs out = {source(p)}, steps;
     for (const ast::Step& s : p.steps) {
       steps.push_back(trivia_.blank(&s) ? blank_line() : line());
-      steps.push_back(commented_step(s, text("| ")));
+      const bool end = declared && &s == &p.steps.back() && s.kind != ast::Step::Kind::If;
+      steps.push_back(end ? step_of(s, text("| "), true, true) : commented_step(s, text("| ")));
     }
     out.push_back(indent(2, concat(std::move(steps))));
     return group(concat(std::move(out)));
@@ -502,6 +506,8 @@ class ZplPrinter {
       Docs inner;
       if (entry.expr) {
         inner = {text(entry.key.text + " "), indent(2, expr(*entry.expr))};
+      } else if (entry.values) {
+        inner = {text(entry.key.text + ": "), expr(*entry.values)};
       } else if (!entry.list) {
         inner = {text(entry.key.text + ": "), sample(entry.samples[0])};
       } else {
@@ -901,6 +907,11 @@ class YamlPrinter {
         if (entry.key.text == "check") return expression(ind, dash + "check:", *entry.expr, &entry);
         return emit(ind, dash + entry.key.text + ": " + argument(*entry.expr, false).value_or("\"\""));
       }
+      if (entry.values) {
+        if (!trivia_.has_inside(&entry)) return value(ind, dash + entry.key.text + ":", *entry.values);
+        Doc doc = zpl_.expr(*entry.values);
+        return literal(ind, dash + entry.key.text + ":", doc);
+      }
       if (!entry.list) {
         const ast::TestSample& only = entry.samples[0];
         if (std::optional<std::string> words = sample(only);
@@ -1190,7 +1201,8 @@ std::string tree(const Statement& s, const std::string& indent) {
           for (const ast::TestField& f : sample.fields) out += " " + f.name.text + ":" + tree(f.value);
           out += " }";
         }
-        out += (entry.expr ? " " + tree(*entry.expr) : "") + "\n";
+        for (const std::optional<Expr>& e : {entry.values, entry.expr}) out += e ? " " + tree(*e) : "";
+        out += "\n";
       }
       return out;
     }

@@ -424,9 +424,9 @@ std::optional<Operand> Compiler::find_field(const std::string& path, const Span&
     if (!field.name.starts_with(path + ".") || is_companion(field.name)) continue;
     std::string_view rest = std::string_view(field.name).substr(path.size() + 1);
     std::string member(rest.substr(0, rest.find('.')));
-    if (!operand.members.empty() && operand.members.back().first == member) continue;
+    if (!operand.members.empty() && operand.members.back().name == member) continue;
     operand.kind = Operand::Kind::Record;
-    operand.members.emplace_back(member, *find_field(path + "." + member, span, frame));
+    operand.members.push_back({member, *find_field(path + "." + member, span, frame)});
   }
   if (!operand.is_record()) return std::nullopt;
   return operand;
@@ -562,6 +562,8 @@ Result<Program> Compiler::run(ast::File file) {
     if (!entry.flow && !entry.failed) use_stream(entry, entry.syntax->name.span);
   if (std::optional<Reported> reported = diags_.reported()) return *reported;
 
+  for (const auto& [path, module] : modules_)
+    if (module.get() != root_) program_.imports.push_back(path);
   program_.graph.set_output(flow->node);
   find_needed();
   if (std::vector<std::string> problems = verify_graph(program_.graph); !problems.empty())

@@ -93,6 +93,43 @@ ast::Pipe samples(const ast::TestEntry& input, const StreamType* types) {
   return pipe;
 }
 
+// How deep lists stand in lists.
+size_t list_depth(const Expr& e) {
+  return e.kind != Expr::Kind::List ? 0 : 1 + (e.operands.empty() ? 0 : list_depth(e.operands[0]));
+}
+
+void append_elements(const Expr& e, std::vector<Span>& out) {
+  if (e.kind != Expr::Kind::List) return out.push_back(e.span);
+  for (const Expr& item : e.operands) append_elements(item, out);
+}
+
+// `expect: [2, 4]`: the value of the only field in one record, or, where the list is deeper by one than such a value,
+// in one record after the other.
+Result<std::vector<ast::TestSample>> samples_of_values(const Expr& values, const StreamType& type, Diagnostics& diags) {
+  std::vector<std::string> names;
+  size_t depth = type.batch ? 1 : 0;
+  for (const Field& field : type.fields) {
+    if (field.name.starts_with('$') || is_companion(field.name)) continue;
+    names.push_back(field.name);
+    depth += field.type.shape.size();
+  }
+  if (names.size() != 1) {
+    std::string all;
+    for (const std::string& name : names) all += (all.empty() ? "`" : ", `") + name + "`";
+    return diags.report(Kind::BadTest, "the values are of no field, and {} are delivered: {}", names.size(), all)
+        .primary(values.span)
+        .hint("name the fields, for example `expect: {{{}: ...}}`", names.empty() ? "x" : names[0])
+        .emit();
+  }
+  std::vector<ast::TestSample> out;
+  auto add = [&](const Expr& value) { out.push_back({value.span, {{{names[0], value.span}, value}}}); };
+  if (list_depth(values) == depth + 1)
+    for (const Expr& value : values.operands) add(value);
+  else
+    add(values);
+  return out;
+}
+
 // Every sample of a list gives the same fields.
 std::optional<Reported> check_fields(const ast::TestEntry& entry, Diagnostics& diags) {
   for (const ast::TestSample& sample : entry.samples) {
@@ -209,8 +246,15 @@ Result<TestPrograms> compile_test(SourceMap& sources, FileId file, size_t index,
   }
   if (expect != nullptr) {
     out.expects = true;
+    out.expect_span = expect->span;
     const StreamType types = out.actual->graph.node(out.actual->graph.output()).type;
-    for (const ast::TestSample& sample : expect->samples) {
+    std::vector<ast::TestSample> wanted = expect->samples;
+    if (expect->values) {
+      Result<std::vector<ast::TestSample>> named = samples_of_values(*expect->values, types, diags);
+      if (!named) return named.reported();
+      wanted = *std::move(named);
+    }
+    for (const ast::TestSample& sample : wanted) {
       ast::TestEntry one;
       one.span = sample.span;
       one.samples.push_back(sample);
@@ -227,7 +271,12 @@ Result<TestPrograms> compile_test(SourceMap& sources, FileId file, size_t index,
       constant.pipe = samples(one, &types);
       Result<Program> program = compiled(std::move(constant));
       if (!program) return program.reported();
-      out.expected.push_back(*std::move(program));
+      ExpectedRecord& record = out.expected.emplace_back(ExpectedRecord{*std::move(program), sample.span, {}});
+      for (const ast::TestField& f : sample.fields) {
+        ExpectedRecord::Place& place = record.places[f.name.text];
+        place.value = f.value.span;
+        append_elements(f.value, place.elements);
+      }
     }
   }
   for (const ast::TestEntry& entry : test.entries) {

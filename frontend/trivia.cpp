@@ -170,6 +170,7 @@ class TriviaBuilder {
       }
       case Statement::Kind::Pipeline: {
         const auto& p = *static_cast<const ast::Pipeline*>(s.node);
+        on_lines_.insert(&p);
         open(&p, p.span.begin, p.span.end, true);
         bool braces = text_.substr(std::min<size_t>(p.block.begin, text_.size())).starts_with("{") && !indented_;
         open(&p.block, p.span.begin, braces ? p.block.begin + 1 : p.name.span.end, false);
@@ -182,6 +183,7 @@ class TriviaBuilder {
       }
       case Statement::Kind::Test: {
         const auto& t = *static_cast<const ast::Test*>(s.node);
+        on_lines_.insert(&t);
         open(&t, t.span.begin, t.span.end, true);
         open(&t.literal, t.span.begin, indented_ ? t.name_span.end : t.block.begin + 1, false);
         close();
@@ -197,6 +199,7 @@ class TriviaBuilder {
             }
             close();
           }
+          if (entry.values) expr(*entry.values);
           if (entry.expr) expr(*entry.expr);
           close();
         }
@@ -441,7 +444,7 @@ class TriviaBuilder {
       // `else if` has no block of its own.
       while (is_branch(at(last)) && at(last).children.size() == 1 && holds_block(at(at(last).children[0])))
         last = at(at(last).children[0]).children.back();
-      if (lines) return at(last).trivia.tail;
+      if (lines || on_lines_.contains(at(item).key)) return at(last).trivia.tail;
       if (!is_branch(at(last)) || at(last).children.empty()) break;
       item = at(last).children.back();
     }
@@ -474,6 +477,7 @@ class TriviaBuilder {
   bool indented_;
   std::vector<int> stack_;
   std::set<const void*> samples_;
+  std::set<const void*> on_lines_;  // blocks that are laid out on several lines, however short
   mutable std::map<const void*, bool> branches_;
 };
 

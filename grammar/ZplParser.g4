@@ -22,10 +22,12 @@ declaration
   | test                                                                       # TestDeclaration
   ;
 
-// Samples in, samples out, and conditions: `input: {x: 3}`, `expect: [{y: 10}]`, `check f(3) == 10`.
+// Samples in, samples out, and conditions: `input: {x: 3}`, `expect: [{y: 10}]`, `check f(3) == 10`. What opens a
+// brace is a sample wherever it can be one.
 test        : TEST ( NAME NAME )? LBRACE testEntry* RBRACE ;
 testEntry   : NAME ( COLON testSamples | expr ) ;
-testSamples : testSample | LBRACKET ( testSample ( COMMA testSample? )* )? RBRACKET ;
+testSamples : testSample | LBRACKET ( testItem ( COMMA testItem? )* )? RBRACKET ;
+testItem    : testSample | expr ;
 testSample  : LBRACE ( testField ( COMMA testField? )* )? RBRACE ;
 testField   : NAME COLON expr ;
 
@@ -43,7 +45,8 @@ typeSuffix
   | LESS type GREATER                                             # TypeArgument
   ;
 schema      : LBRACE ( schemaField ( COMMA schemaField? )* )? RBRACE ;
-schemaField : NAME COLON type ;
+schemaField : NAME COLON ( type | literal ) ;
+literal     : MINUS* NUMBER | STRING | RAW_STRING | TRUE | FALSE ;
 
 pipe   : source ( BAR step )* ;
 source : NAME ( DOT NAME )? callArguments? ;

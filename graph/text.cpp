@@ -48,13 +48,39 @@ struct Piece {
 
 std::string wrap(const Piece& p, int least) { return p.precedence < least ? "(" + p.text + ")" : p.text; }
 
+// How many of an operator's parameters a person gives by their places: range(0, 10), files("*.jpg"), batch(8). The
+// first one, and whole numbers behind a whole number.
+size_t given_by_place(const OpDef& op, const Attrs& attrs) {
+  const std::vector<Parameter>& parameters = signature_of(op).parameters;
+  if (is_tensor_class(op.cls) || op.cls == OpClass::Merge || parameters.empty()) return 0;
+  size_t count = 0;
+  for (size_t i = 0; i < parameters.size() && attrs.has(parameters[i].name); ++i) {
+    const StaticKind kind = parameters[i].static_kind;
+    if (kind != StaticKind::Int && (i > 0 || kind != StaticKind::String)) break;
+    if (i > 0 && parameters[0].static_kind != StaticKind::Int) break;
+    if (!parameters[i].default_value) count = i + 1;
+  }
+  return count;
+}
+
 void add_attrs(std::string& list, const OpDef& op, const Attrs& attrs) {
   const Signature& signature = signature_of(op);
+  const size_t places = given_by_place(op, attrs);
+  std::map<std::string_view, const Attr*> given;
+  for (const auto& [name, value] : attrs) given.emplace(name, &value);
+  auto add = [&](const std::string& text) { list += (list.empty() ? "" : ", ") + text; };
+  for (size_t i = 0; i < places; ++i) add(to_string(*given.at(signature.parameters[i].name)));
   for (const auto& [name, value] : attrs) {
     bool shown = true;
-    for (const Parameter& p : signature.parameters)
-      if (p.name == name && p.default_value && *p.default_value == value) shown = false;
-    if (shown) list += (list.empty() ? "" : ", ") + fmt::format("{}={}", name, to_string(value));
+    for (size_t i = 0; i < signature.parameters.size(); ++i) {
+      const Parameter& p = signature.parameters[i];
+      if (p.name == name && (i < places || (p.default_value && *p.default_value == value))) shown = false;
+    }
+    // One value for the first parameter, which has a default: range(10).
+    const bool first = list.empty() && !is_tensor_class(op.cls) && op.cls != OpClass::Merge &&
+                       !signature.parameters.empty() && signature.parameters[0].name == name &&
+                       signature.parameters[0].static_kind == StaticKind::Int;
+    if (shown) add(first ? to_string(value) : fmt::format("{}={}", name, to_string(value)));
   }
 }
 
@@ -104,9 +130,9 @@ std::string node_text(const Graph& graph, const Node& n) {
     for (size_t i = 0; i < fields.size(); ++i) out += (i ? ", " : " ") + fields[i];
     return out;
   }
-  std::string list = n.predicate.valid() ? expr_text(graph, n.predicate) : "";
+  std::string list = n.predicate.valid() && !n.attrs.has("key") ? expr_text(graph, n.predicate) : "";
   add_attrs(list, *n.op, n.attrs);
-  return fmt::format("{}({})", name, list);
+  return fmt::format("{}({})", n.op->surface.empty() ? name : n.op->surface, list);
 }
 
 class TreePrinter {

@@ -53,10 +53,10 @@ std::string declared_text(Type shown, int missing_rank, size_t levels) {
   if (missing_rank > 0 && !shown.shape.empty()) {  // elements may be missing
     text = to_string(Type::scalar(shown.elem)) + "?" + dims_text(shown.shape);
   } else {
-    text = to_string(shown) + (missing_rank == 0 ? "?" : "");
+    text = to_string(shown);
   }
   for (size_t i = 0; i < levels; ++i) text = "list<" + text + ">";
-  return text;
+  return missing_rank == 0 ? text + "?" : text;
 }
 
 namespace {

@@ -78,7 +78,10 @@ std::string read_descr(const std::string& descr, ArrayPlace& place) {
     place.item = static_cast<uint32_t>(elem_size(elem));
     return {};
   }
-  if (kind == 'u') return refuse("there is no such type here; save them as int64");
+  if (descr.substr(1) == "u4" || descr.substr(1) == "u8") {
+    read_unsigned(place, static_cast<uint32_t>(size));
+    return {};
+  }
   if (kind == 'V') return refuse("records have one array for each field here; save them so");
   return refuse("there is no such type here");
 }
@@ -91,6 +94,12 @@ T number_at(const char* bytes) {  // little-endian, as we are
 }
 
 }  // namespace
+
+void read_unsigned(ArrayPlace& place, uint32_t bytes) {
+  place.elem = Elem::I64;
+  place.item = bytes;
+  place.is_unsigned = true;
+}
 
 std::string read_npy_header(const InputFile& file, uint64_t offset, uint64_t end, ArrayPlace& place) {
   constexpr std::string_view kMagic = "\x93NUMPY";

@@ -21,6 +21,7 @@ struct ArrayPlace {
   uint8_t rank = 0;      ///< of a row
   Elem elem = Elem::U8;  ///< of an element; Bytes: `item` bytes padded with zeros; Str: `item` / 4 code points (UTF-32)
   bool swap = false;     ///< big-endian
+  bool is_unsigned = false;  ///< of 4 or 8 bytes, without a type here: read as i64
   bool fortran = false;  ///< element e of row r lies at begin + (r + rows * e') * stride, e' in Fortran order
   int64_t shape[kMaxRank] = {};
 };
@@ -39,6 +40,9 @@ struct ZipEntry {
 };
 /// Lists the entries of a zip archive, zip64 too. Returns what is wrong, or "".
 std::string list_zip(const InputFile& file, std::vector<ZipEntry>& entries);
+
+/// Elements of 4 or 8 bytes without a sign.
+void read_unsigned(ArrayPlace& place, uint32_t bytes);
 
 /// Whether the rows of `place` may be read as `type`: the same elements, rank, and extents where they are known.
 bool place_fits(const ArrayPlace& place, const Type& type);

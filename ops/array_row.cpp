@@ -73,9 +73,20 @@ void to_elements(const ArrayPlace& p, char* data, int64_t count) {
   if (p.swap && p.item == 2) swap_bytes<uint16_t>(data, count);
   if (p.swap && p.item == 4) swap_bytes<uint32_t>(data, count);
   if (p.swap && p.item == 8) swap_bytes<uint64_t>(data, count);
-  make_nans_canonical(p.elem, data, count);
+  if (!p.is_unsigned) make_nans_canonical(p.elem, data, count);
   if (p.elem == Elem::Bool)
     for (int64_t i = 0; i < count; ++i) data[i] = data[i] != 0;
+}
+
+// Numbers without a sign as i64; false where one is above the largest.
+bool widen(const ArrayPlace& p, const char* from, int64_t count, int64_t* to) {
+  for (int64_t i = 0; i < count; ++i) {
+    uint64_t x = 0;
+    std::memcpy(&x, from + static_cast<size_t>(i) * p.item, p.item);
+    if (x > INT64_MAX) return false;
+    to[i] = static_cast<int64_t>(x);
+  }
+  return true;
 }
 
 // A text of fixed width, without the zeros behind it; false where it is no text.
@@ -123,7 +134,15 @@ Value define(DefineCall& call) {
         call.failure("R0406", fmt::format("`{}` has changed since the run began", shown_path(request.path))));
   if (!is_string(elem)) {
     to_elements(p, content.data(), value.size());
-    std::copy(content.begin(), content.end(), value.mutable_bytes().begin());
+    if (!p.is_unsigned) {
+      std::copy(content.begin(), content.end(), value.mutable_bytes().begin());
+      return value;
+    }
+    std::vector<int64_t> numbers(static_cast<size_t>(value.size()));
+    if (!widen(p, content.data(), value.size(), numbers.data()))
+      return Value::failed(call.failure(
+          kBadArithmetic, fmt::format("a number in `{}` is above the largest `i64`", shown_path(request.path))));
+    if (!numbers.empty()) std::memcpy(value.mutable_bytes().data(), numbers.data(), value.bytes().size());
     return value;
   }
   for (int64_t i = 0; i < value.size(); ++i)
@@ -167,13 +186,17 @@ bool run(NativeCall& call) {
   call.output->elem = call.expr->type.elem;
   if (!place_output(call, shape_of_row(p))) return false;
   TensorRef& out = *call.output;
-  if (!is_string(out.elem)) {
+  if (!is_string(out.elem) && !p.is_unsigned) {
     if (!read_row(*file, request, static_cast<char*>(out.data))) return false;
     to_elements(p, static_cast<char*>(out.data), out.size());
     return true;
   }
   std::string content(static_cast<size_t>(out.size()) * p.item, '\0'), text;
   if (!read_row(*file, request, content.data())) return false;
+  if (p.is_unsigned) {
+    to_elements(p, content.data(), out.size());
+    return widen(p, content.data(), out.size(), static_cast<int64_t*>(out.data));
+  }
   for (int64_t i = 0; i < out.size(); ++i) {
     if (!to_text(p, out.elem, content.data() + static_cast<size_t>(i) * p.item, text)) return false;
     static_cast<StringRef*>(out.data)[i] = store_string(call, text);
@@ -197,7 +220,7 @@ ZEPHON_OP_DEF(ArrayRowOp) = {
     .prose =
         "What `npy`, `npz` and `raw` assign to their fields: the row is read where its field is needed. Fails where "
         "the file "
-        "has changed since the run began, and where a text is not UTF-8.",
+        "has changed since the run began, where a text is not UTF-8, and where a u64 is above the largest i64.",
     .example = "raw(\"examples/data/ecg.i16\", columns={signal: i16[720]})",
     .effects = {.can_fail = true, .reads_files = true},
     .cost = {.ns_per_call = 1500, .ns_per_element = 0.2},

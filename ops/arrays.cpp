@@ -11,6 +11,7 @@
 
 #include "graph/identity.h"
 #include "ops/array_file.h"
+#include "ops/files_in_turn.h"
 #include "ops/row_source.h"
 #include "ops/stream_op.h"
 
@@ -155,6 +156,12 @@ class ArraySource final : public Source {
     return fmt::format("arrays {} {:016x}", rows_, hash_words(words));
   }
   std::vector<std::string> files() const override { return paths_; }
+  std::vector<uint64_t> row_counts() const {
+    std::vector<uint64_t> counts;
+    for (size_t i = 0; i < files_.size(); ++i)
+      counts.push_back((i + 1 < files_.size() ? files_[i + 1].first : rows_) - files_[i].first);
+    return counts;
+  }
 
  private:
   struct File {
@@ -251,6 +258,9 @@ class ArraySource final : public Source {
       ArrayPlace& place = places.emplace_back();
       place.elem = column.type.elem;
       place.item = static_cast<uint32_t>(elem_size(place.elem));
+      for (const uint32_t bytes : {4U, 8U})
+        if (std::ranges::count(node.attrs.get<std::vector<std::string>>(bytes == 4 ? "u32" : "u64"), column.name) > 0)
+          read_unsigned(place, bytes);
       place.rank = static_cast<uint8_t>(column.type.rank());
       for (size_t d = 0; d < column.type.rank(); ++d) place.shape[d] = column.type.shape[d].extent;
       place.swap = node.attrs.text("byte_order") == "big";
@@ -279,7 +289,8 @@ std::unique_ptr<Source> open(const Node& node, const OpenContext& context, Failu
   if (paths.empty()) return nullptr;
   auto source = std::make_unique<ArraySource>(std::move(paths));
   if (!source->open(node, failure)) return nullptr;
-  return source;
+  const std::vector<uint64_t> rows = source->row_counts();
+  return files_in_turn(std::move(source), rows, node);
 }
 
 void infer(const Node& node, std::span<const StreamType>, StreamType& out, std::string& error) {
@@ -299,7 +310,21 @@ void infer(const Node& node, std::span<const StreamType>, StreamType& out, std::
                       column.name.substr(0, column.name.find_first_of("?[].")));
   if (node.op->name == "npy" && columns.size() > 1)
     error = "a .npy file holds one array: declare one column, such as `{image: u8[28, 28]}`";
+  if (error.empty()) error = files_in_turn_problem(node);
   if (node.op->name != "raw") return;
+  std::vector<std::string> stored = node.attrs.get<std::vector<std::string>>("u32");
+  const auto& u64 = node.attrs.get<std::vector<std::string>>("u64");
+  stored.insert(stored.end(), u64.begin(), u64.end());
+  for (const std::string& name : stored) {
+    const auto at = std::find_if(columns.begin(), columns.end(), [&](const Field& c) { return c.name == name; });
+    if (at == columns.end())
+      error = fmt::format("no column is called `{}`", name);
+    else if (at->type.elem != Elem::I64)
+      error = fmt::format("`{}` lies in the file without a sign, and is declared as `{}`: declare it as `i64`", name,
+                          elem_name(at->type.elem));
+    else if (std::ranges::count(stored, name) > 1)
+      error = fmt::format("`{}` stands twice in `u32` and `u64`", name);
+  }
   for (const Field& column : columns) {
     constexpr int64_t kLargest = int64_t{1} << 40;
     if (is_string(column.type.elem))
@@ -319,17 +344,18 @@ void infer(const Node& node, std::span<const StreamType>, StreamType& out, std::
 ZEPHON_OP_DEF(Npy) = {
     .name = "npy",
     .cls = OpClass::Source,
-    .signature = "glob: string, columns: schema -> stream",
+    .signature = "glob: string, columns: schema, cycle_length: int? >= 1, block_length: int = 1 >= 1 -> stream",
     .summary = "One sample for each row (first axis) of the arrays in the .npy files that match.",
     .prose =
         "`columns` names the field and declares the rows: `npy(\"x/*.npy\", columns={image: u8[28, 28]})`; a name in "
         "place of "
         "an extent stands for any. Fields `path` and `index` (row in the file, from 0) say where a row is from. Every "
         "header is compared with the declaration before the run. A row is read by its offset, where it is needed: "
-        "`shuffle()` costs no memory. Versions 1 to 3, both byte orders, both array orders (of Fortran's each element "
+        "`shuffle()` costs no memory. `cycle_length` and `block_length` are those of `text_lines`. Versions 1 to 3, "
+        "both byte orders, both array orders (of Fortran's each element "
         "is "
-        "read by itself: slow), numbers, `bool`, `S` (as `bytes` or `str`) and `U`; no objects, records, complex "
-        "numbers, times, uint32 and uint64.",
+        "read by itself: slow), numbers, `bool`, `S` (as `bytes` or `str`) and `U`; uint32 and uint64 are declared as "
+        "`i64`, and a number above the largest fails its sample; no objects, records, complex numbers, times.",
     .example = "npy(\"examples/data/ecg.npy\", columns={signal: i16[720]}) | take(2)",
     .implicit_column = "array_row",
     .kernel = {.open = open},
@@ -339,7 +365,7 @@ ZEPHON_OP_DEF(Npy) = {
 ZEPHON_OP_DEF(Npz) = {
     .name = "npz",
     .cls = OpClass::Source,
-    .signature = "glob: string, columns: schema -> stream",
+    .signature = "glob: string, columns: schema, cycle_length: int? >= 1, block_length: int = 1 >= 1 -> stream",
     .summary = "One sample for each row (first axis) of the named arrays in the .npz files that match.",
     .prose =
         "The names of the columns are those of the arrays: `npz(\"set.npz\", columns={x: f32[3], y: i64})`; of one "
@@ -356,14 +382,21 @@ ZEPHON_OP_DEF(Raw) = {
     .name = "raw",
     .cls = OpClass::Source,
     .signature =
-        "glob: string, columns: schema, offset: int = 0 >= 0, byte_order: enum(little, big) = little -> stream",
+        "glob: string, columns: schema, offset: int = 0 >= 0, byte_order: enum(little, big) = little, u32: strings = "
+        "[], "
+        "u64: strings = [], "
+        "cycle_length: int? >= 1, block_length: int = 1 >= 1 -> stream",
     .summary =
         "One sample for each record of the binary files that match: numbers of fixed size, one behind the other.",
     .prose =
         "`columns` declares a record in the order of its bytes, without gaps: CIFAR-10 is `raw(\"*.bin\", "
         "columns={label: u8, "
-        "image: u8[3, 32, 32]})`. Each file has a whole number of records behind byte `offset`. Fields `path` and "
-        "`index` (record in the file, from 0) say where a record is from.",
+        "image: u8[3, 32, 32]})`. Columns named in `u32` and `u64` lie in the file as such numbers, are declared as "
+        "`i64`, "
+        "and fail where one is above the largest: `columns={id: i64}, u32=\"id\"`. Each file has a whole number of "
+        "records behind byte `offset`. Fields `path` and "
+        "`index` (record in the file, from 0) say where a record is from. `cycle_length` and `block_length` are those "
+        "of `text_lines`.",
     .example = "raw(\"examples/data/ecg.i16\", columns={signal: i16[720]})",
     .implicit_column = "array_row",
     .kernel = {.open = open},

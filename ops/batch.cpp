@@ -270,7 +270,8 @@ ZEPHON_OP_DEF(PaddedBatch) = {
     .prose =
         "Every dimension that the type of a field leaves open grows at its end; what is new holds `padding`, or the "
         "value "
-        "given under the field's name: `padded_batch(8, tokens=-1)`. Strings are padded with \"\". `length` fixes the "
+        "given for the field: `padded_batch(8, padding={tokens: -1})`, or shorter `padded_batch(8, tokens=-1)`. "
+        "Strings are padded with \"\". `length` fixes the "
         "first "
         "dimension of all such fields, and a longer member fails. To know the true lengths, assign them above: `n = "
         "len(x)`.",

@@ -125,7 +125,8 @@ ZEPHON_OP_DEF(Interleave) = {
         "the "
         "next one that has not begun, which goes on there at once; when none is left, the others go on without it. The "
         "number "
-        "of the stream is appended to the identity of its samples.",
+        "of the stream is appended to the identity of its samples. The files of one pattern are read in turn by the "
+        "arguments of the same names of their source: `jsonl(\"web/*.jsonl\", schema={text: str}, cycle_length=4)`.",
     .example = "stream a = range(6)\nstream b = range(4)\ninterleave(a, b, block_length=2)",
     .algebra = {.counts_arrivals = true},
     .define = {.stream = define},

@@ -12,7 +12,8 @@ namespace zephon {
 namespace {
 
 constexpr uint64_t kMostEntries = 1 << 20;  // of the row index: 8 MB
-constexpr size_t kMostIdle = 4;             // readers kept open
+constexpr size_t kMostIdle = 4;             // readers kept open for each file that is being read,
+constexpr size_t kMostOpen = 256;           // and of all together
 
 void skip_byte_order_mark(ContentReader& content) {
   constexpr std::string_view kMark = "\xef\xbb\xbf";
@@ -115,7 +116,7 @@ std::unique_ptr<RowSource::Reader> RowSource::take_reader(size_t file, uint64_t 
 void RowSource::give_back(std::unique_ptr<Reader> reader) const {
   std::unique_ptr<Reader> oldest;  // closed outside of the lock
   std::lock_guard lock(mutex_);
-  if (idle_.size() == kMostIdle) {
+  if (idle_.size() >= std::min<uint64_t>(kMostIdle * readers_, kMostOpen)) {
     oldest = std::move(idle_.front());
     idle_.erase(idle_.begin());
   }
@@ -163,6 +164,13 @@ void RowSource::read(uint64_t position, std::span<TensorRef> columns, const Nati
     put(2, Elem::I64, static_cast<int64_t>(row + 1));
   }
   if (good) give_back(std::move(reader));
+}
+
+std::vector<uint64_t> RowSource::row_counts() const {
+  std::vector<uint64_t> counts;
+  for (size_t i = 0; i < files_.size(); ++i)
+    counts.push_back((i + 1 < files_.size() ? files_[i + 1].first_row : rows_) - files_[i].first_row);
+  return counts;
 }
 
 std::string RowSource::describe(uint64_t position) const {

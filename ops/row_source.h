@@ -33,8 +33,10 @@ std::vector<std::string> matching_files(const Node& node, const OpenContext& con
 class RowSource final : public Source {
  public:
   /// `kind` begins the fingerprint; `unit` is what messages call a row ("row", "line").
-  RowSource(std::string_view kind, std::string_view unit, std::vector<std::string> paths, uint64_t max, NextRow next)
-      : kind_(kind), unit_(unit), paths_(std::move(paths)), max_(max), next_(next) {}
+  /// `files_at_a_time` says how many files are read side by side.
+  RowSource(std::string_view kind, std::string_view unit, std::vector<std::string> paths, uint64_t max, NextRow next,
+            uint64_t files_at_a_time = 1)
+      : kind_(kind), unit_(unit), paths_(std::move(paths)), max_(max), next_(next), readers_(files_at_a_time) {}
 
   /// Reads what stands before the rows of a file (a header); false with `failure` set where it is wrong.
   using Header = std::function<bool(ContentReader& content, const std::string& path, Failure& failure)>;
@@ -46,6 +48,8 @@ class RowSource final : public Source {
   std::string describe(uint64_t position) const override;
   std::string fingerprint() const override;
   std::vector<std::string> files() const override { return paths_; }
+  /// Of each file.
+  std::vector<uint64_t> row_counts() const;
 
  private:
   struct File {
@@ -71,6 +75,7 @@ class RowSource final : public Source {
   std::vector<std::string> paths_;
   uint64_t max_;
   NextRow next_;
+  uint64_t readers_;  // that are in use side by side
   std::vector<File> files_;
   uint64_t rows_ = 0, stride_ = 1, entries_ = 0;
   mutable std::mutex mutex_;

@@ -24,7 +24,7 @@ Value define(DefineCall& call) {
   for (size_t i = 0; i < call.arg_count(); ++i) {
     const Value& item = call.arg(i);
     if (item.shape() != call.arg(0).shape())
-      return Value::failed(call.failure("R0412", "the items have different shapes"));
+      return Value::failed(call.failure(kShapesDiffer, "the items have different shapes"));
     for (int64_t k = 0; k < size; ++k) {
       int64_t to = static_cast<int64_t>(i) * size + k;
       if (item.element_failed(k)) {

@@ -251,13 +251,14 @@ ZEPHON_OP_DEF(Table) = {
     .summary = "A side table, such as labels.csv: a constant of the data set, for `lookup` and `get`.",
     .prose =
         "The file is a table as `csv` reads it, with a header; columns that the schema leaves out are not looked at. "
-        "It is read once, whole, when the run begins; where a row is broken or a key stands twice, every sample that "
-        "looks something up fails. Its content is part of the fingerprint that states carry. `labels.id` is the column "
+        "It is read once, whole, when the run begins; where a row is broken or a key stands twice (the message names both "
+        "lines), every sample that looks something up fails. Its content is part of the fingerprint that states carry. `labels.id` is the column "
         "`id`, in order of the keys.",
     .example =
         "let wines = table(\"examples/data/wine_classes.csv\", schema={class: i64, cultivar: str}, key=class)\n"
         "range(3) | cultivar = wines.lookup(index).cultivar",
     .implicit_column = "table_column",
+    .effects = {.reads_files = true},
     .gives_record = true,
 };
 

@@ -15,6 +15,7 @@ namespace zephon {
 
 // Codes of what can go wrong with an element (frontend/diag/kinds.def).
 constexpr const char* kBadPicture = "R0420";
+constexpr const char* kShapesDiffer = "R0412";
 constexpr const char* kOutsideTensor = "R0413";
 constexpr const char* kBadArithmetic = "R0421";
 constexpr const char* kNotFound = "R0422";

@@ -1,6 +1,7 @@
 // Lines of text files: the source, and the operator that makes text of them.
 #include <fmt/format.h>
 
+#include "ops/files_in_turn.h"
 #include "ops/row_source.h"
 #include "ops/tensor_op.h"
 
@@ -11,12 +12,15 @@ std::unique_ptr<Source> open(const Node& node, const OpenContext& context, Failu
   std::vector<std::string> paths = matching_files(node, context, node.attrs.text("glob"), failure);
   if (paths.empty()) return nullptr;
   auto source = std::make_unique<RowSource>("lines", "line", std::move(paths),
-                                            static_cast<uint64_t>(node.attrs.integer("max_line_bytes")), next_line);
+                                            static_cast<uint64_t>(node.attrs.integer("max_line_bytes")), next_line,
+                                            files_at_a_time(node));
   if (!source->open(node, nullptr, failure)) return nullptr;
-  return source;
+  const std::vector<uint64_t> rows = source->row_counts();
+  return files_in_turn(std::move(source), rows, node);
 }
 
-void infer(const Node&, std::span<const StreamType>, StreamType& out, std::string&) {
+void infer(const Node& node, std::span<const StreamType>, StreamType& out, std::string& error) {
+  error = files_in_turn_problem(node);
   out = {};
   out.fields = {
       {"$row", Type::scalar(Elem::Bytes)}, {"path", Type::scalar(Elem::Path)}, {"line", Type::scalar(Elem::I64)}};
@@ -49,10 +53,15 @@ bool run_text(NativeCall& call) {
 ZEPHON_OP_DEF(TextLines) = {
     .name = "text_lines",
     .cls = OpClass::Source,
-    .signature = "glob: string, max_line_bytes: int = 1048576 >= 1 -> stream",
+    .signature =
+        "glob: string, max_line_bytes: int = 1048576 >= 1, cycle_length: int? >= 1, block_length: int = 1 >= 1 -> "
+        "stream",
     .summary = "One sample for each line of the files that match: fields `path`, `line` (from 1) and `text`.",
     .prose =
-        "Lines end in LF or CR LF; the last one need not. Empty lines are samples; a byte order mark is skipped. Files "
+        "With `cycle_length` so many files are read side by side, `block_length` lines of each in turn, as "
+        "`interleave` "
+        "does with streams. Lines end in LF or CR LF; the last one need not. Empty lines are samples; a byte order "
+        "mark is skipped. Files "
         "in gzip (several members too) or Zstandard form (several frames too) are told by their first bytes and read "
         "as what they hold. Every file is read once before the run, to count its lines; a damaged compressed file ends "
         "the run before it begins; a line that is not UTF-8 or "

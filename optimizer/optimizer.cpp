@@ -11,7 +11,7 @@ OptimizeResult optimize(const Graph& graph, const OptimizeOptions& options, cons
   OptimizeResult result;
   result.graph = graph;
   for (Phase phase : {Phase::Shape, Phase::Expressions})
-    rewrite(result.graph, phase, door, ops, options.plan.machine, options.verify);
+    rewrite(result.graph, options.rules, phase, door, ops, options.plan.machine, options.verify);
   result.plan = make_plan(result.graph, written_steps(graph), options.plan, ops, door);
   result.trace = door.take();
   return result;

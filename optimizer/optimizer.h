@@ -7,14 +7,16 @@
 #include "graph/plan.h"
 #include "optimizer/engine/trace.h"
 #include "optimizer/plan/planner.h"
+#include "optimizer/rules/all_rules.h"
 
 namespace zephon {
 
 struct OptimizeOptions {
-  std::set<std::string, std::less<>> disabled;  ///< names of rules
-  bool no_optimize = false;                     ///< no rule at all: each operation its own kernel
-  bool verify = false;                          ///< check the graph after each application, not only at the end
-  bool texts = false;                           ///< keep the graph's text before and after each application (--steps)
+  std::span<const RuleEntry> rules = all_rules();  ///< of the graph; those of the planner are its own
+  std::set<std::string, std::less<>> disabled;     ///< names of rules
+  bool no_optimize = false;                        ///< no rule at all: each operation its own kernel
+  bool verify = false;                             ///< check the graph after each application, not only at the end
+  bool texts = false;  ///< keep the graph's text before and after each application (--steps)
   PlanOptions plan;
 };
 

@@ -156,6 +156,9 @@ TEST_F(ArraysTest, ElementsOrdersVersions) {
   EXPECT_EQ(run("npy(\"u.npy\", columns={x: str})"), (Rows{"a\xf0\x9f\x98\x80", "\xc3\xa9"}));
   write("none.npy", npy("<f8", "(0, 2)", ""));
   EXPECT_EQ(run("npy(\"none.npy\", columns={x: f64[2]})"), Rows{});
+  // Numbers without a sign are wider numbers with one.
+  write("w.npy", npy(">u4", "(2,)", std::string("\x00\x00\x01\x02\xff\xff\xff\xff", 8)));
+  EXPECT_EQ(run("npy(\"w.npy\", columns={x: i64})"), (Rows{"258", "4294967295"}));
   // Signalling NaN becomes the one NaN.
   write("nan.npy", npy("<f4", "(1,)", bytes<uint32_t>({0xffa00001})));
   EXPECT_EQ(run("npy(\"nan.npy\", columns={x: f32})"), Rows{"nan"});
@@ -190,8 +193,9 @@ TEST_F(ArraysTest, OtherTypesAreRefused) {
             "holds elements of `|O`: no type of NumPy that is known here");
   EXPECT_EQ(refused(npy("|O8", "(1,)", "xxxxxxxx"), "x: i64"),
             "holds elements of `|O8`: Python objects cannot be read; save numbers or text");
-  EXPECT_EQ(refused(npy("<u4", "(1,)", "xxxx"), "x: i64"),
-            "holds elements of `<u4`: there is no such type here; save them as int64");
+  EXPECT_EQ(refused(npy("<u4", "(1,)", "xxxx"), "x: i32"),
+            "has rows of `i64`, the program declares `x: i32`");
+  EXPECT_EQ(refused(npy("<c8", "(1,)", "xxxxxxxx"), "x: f32"), "holds elements of `<c8`: there is no such type here");
   EXPECT_EQ(refused(npy("<f4", "()", "xxxx"), "x: f32"),
             "holds a single number: a first axis is needed, whose rows are the samples");
   EXPECT_EQ(refused(npy("<f4", "(2,)", "xxxx"), "x: f32"),

@@ -14,9 +14,11 @@ import re
 import resource
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -176,9 +178,9 @@ class Rewrite(Case):
         self.assertIn("5 of 5 tests hold", self.expect(0, "test", there).out)
         for bad, says in (
                 ("test \"a\" of train { input: {index: 1} expect: {x: 3} }",
-                 "`x` of record 1 is i64[1] 2, and i64 3 is expected"),
+                 "record 1 is not what is expected"),
                 ("test \"a\" of numbers { input: {index: 1} expect: {w: 1} }",
-                 "`w` of record 1 is f32 0.25, and f32 1 is expected"),
+                 "+++ delivered\nrecord 1\n  w: f32\n    - 1\n    + 0.25\n"),
                 ("test \"a\" of numbers { input: {index: 1} expect: [] }",
                  "0 records are expected, and 1 delivered"),
                 ("test \"a\" of numbers { input: {index: 1} expect: {y: 1} }", "`y` is not delivered"),
@@ -192,6 +194,46 @@ class Rewrite(Case):
                 ("test \"a\" of train { params: {n: 2} input: {index: 1} expect: {x: [2]} }", "has no parameter `n`")):
             self.expect(1, "test", self.write("bad.zpl", program + bad + "\n"), says=re.escape(says))
         self.expect(64, "test", self.write("none.zpl", program), says="has no tests")
+
+    def test_what_differs(self):
+        """The diff of a test that fails, and where it points."""
+        program = ("zpl 1\npipeline only { range(10) | x = index * 2 | select x | batch(2) }\n"
+                   "pipeline each { range(10) | v = [[index, 1, 2], [3, 4, 5]] | s = \"n{index}\" | select v, s }\n"
+                   "pipeline wide { range(10) | t = \"a long text that ends in {index}, and goes on for some {index} more\""
+                   " | z = [(0 - f32(index)) * 0, 1] | select t, z }\n"
+                   "pipeline big { range(10) | v = index.one_hot(1000) | select v }\n")
+        good = ("test \"values\" of only { input: [{index: 1}, {index: 2}, {index: 3}] expect: [[2, 4], [6]] }\n"
+                "test \"one\" of only { input: [{index: 1}, {index: 2}] expect: [2, 4] }\n"
+                "test \"big\" of big { input: {index: 1} expect: {v: 1.one_hot(1000)} }\n")
+        path = self.write("good.zpl", program + good)
+        self.assertIn("3 of 3 tests hold", self.expect(0, "test", path).out)
+        self.expect(0, "convert", path, "-o", self.path("good.yaml"))
+        self.assertIn("3 of 3 tests hold", self.expect(0, "test", self.path("good.yaml")).out)
+        for test, says in (
+                ("only { input: [{index: 1}, {index: 2}, {index: 3}]\n expect: [[2, 4],\n  [7]] }",
+                 ["bad.zpl:8:4", "record 2 is not what is expected", "`x` differs",
+                  "--- expected\n+++ delivered\nrecord 2\n  x: i64[1]\n    - [0]  7\n    + [0]  6\n"]),
+                ("each { input: {index: 0} expect: {v: [[0, 1, 2],\n [3, 4, 6]], s: \"n1\"} }",
+                 ["bad.zpl:7:9", "  v: i64[2, 3], 1 of 6 elements differs\n      [1, 1]  4\n    - [1, 2]  6\n"
+                  "    + [1, 2]  5\n  s: str\n    - \"n1\"\n    + \"n0\"\n"]),
+                ("each { input: {index: 0} expect: {v: [0, 1]} }",
+                 ["bad.zpl:6:50", "`v` is delivered as i64[2, 3]", "    - i64[2] 0, 1\n    + i64[2, 3] 0, 1, 2, 3, 4, 5\n"]),
+                ("wide { input: {index: 3} expect: {t: \"a long text that ends in 3, and goes on for some 4 more\"} }",
+                 ["    - \"a long text that ends in 3, and goes on for some 4 more\"\n"]),
+                ("wide { input: {index: 3} expect: {z: [0, 1]} }",
+                 ["    - [0]  0\n    + [0]  -0\n      [1]  1\n"]),
+                ("big { input: {index: 1} expect: {v: 1 - 1.one_hot(1000)} }",
+                 ["1,000 of 1,000 elements differ", "    - [7]  1\n    + [7]  0\n      and 992 more\n"]),
+                ("only { input: [{index: 1}, {index: 2}, {index: 3}] expect: [2, 4] }",
+                 ["bad.zpl:6:64", "1 record is expected, and 2 delivered", "+ record 2\n+   x: i64[1] 6\n"]),
+                ("only { input: {index: 1} expect: [[2],\n [4]] }",
+                 ["bad.zpl:7:2", "2 records are expected, and 1 delivered", "- record 2\n-   x: i64[1] 4\n"]),
+                ("each { input: {index: 1} expect: [4] }",
+                 ["bad.zpl:6:46", "the values are of no field, and 2 are delivered: `v`, `s`",
+                  "name the fields, for example `expect: {v: ...}`"])):
+            with self.subTest(test=test):
+                self.expect(1, "test", self.write("bad.zpl", program + "test \"a\" of " + test + "\n"),
+                            says=[re.escape(text) for text in says])
 
     def test_several_pipelines(self):
         path = self.write("s.zpl", self.SEVERAL)
@@ -227,6 +269,125 @@ class Shells(Case):
             out[command] = set(re.findall(r"(?m)^  (?:-\w,)?(--[a-z-]+)", text)) - {"--help"}
         return out
 
+    PROGRAM = ("zpl 1\npipeline p(root: path, size: int = 3, mode: enum(train, eval) = train) {"
+               " range(3) }\n")
+
+    def files(self):
+        """A folder to complete in; `zephonc` is found on the path, as completions call it."""
+        self.write("my pipe.zpl", self.PROGRAM)
+        self.write("other.txt", "")
+        self.write("q.yaml", "zpl: 1\nparams: {many: int}\nsteps:\n  - range: 3\n")
+        os.mkdir(self.path("data"))
+        os.makedirs(self.path("bin"))
+        os.symlink(ZEPHONC, self.path("bin/zephonc"))
+        return dict(os.environ, PATH=self.path("bin") + ":" + os.environ["PATH"], HOME=self.dir, TERM="xterm")
+
+    def in_zsh(self, env, lines):
+        """What zsh offers for the last word of each line, by its own completion in an interactive shell."""
+        self.write("functions/_zephonc", self.expect(0, "completion", "zsh").out)
+        self.write("setup.zsh", """PROMPT= RPROMPT= fpath=($PWD/functions $fpath)
+autoload -Uz compinit && compinit -u -d $PWD/dump
+# Tells what is offered; what is only filtered on the way (-O, -A, -D) is no offer.
+compadd() {
+  if [[ ${@[1,(i)(-|--)]} != *-(O|A|D)\\ * ]]; then
+    local -a told
+    builtin compadd -A told "$@"
+    print -rl -- $told >>offered
+  fi
+  builtin compadd "$@"
+}
+tell() { zle complete-word; : >done; }
+zle -N tell && bindkey '^I' tell
+: >ready
+""")
+        return self.in_terminal(env, ["zsh", "-f", "-i"], "setup.zsh", lines)
+
+    def in_bash(self, env, lines):
+        self.write("setup.bash", "PS1=\n" + self.expect(0, "completion", "bash").out + """
+tell() { _zephonc; printf '%s\\n' "${COMPREPLY[@]-}" >offered; : >done; }
+complete -F tell zephonc
+: >ready
+""")
+        return self.in_terminal(env, ["bash", "--norc", "-i"], "setup.bash", lines)
+
+    def in_terminal(self, env, shell, setup, lines):
+        """`setup` makes a tab tell what is offered in the file `offered`, then make the file `done`."""
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.chdir(self.dir)
+            os.execvpe(shell[0], shell, env)
+        shown = []
+        threading.Thread(target=self.drain, args=(terminal, shown), daemon=True).start()
+
+        def type_in(text, flag):
+            os.write(terminal, text.encode())
+            deadline = time.monotonic() + 60
+            while not os.path.exists(self.path(flag)):
+                self.assertLess(time.monotonic(), deadline, b"".join(shown))
+                time.sleep(0.01)
+            os.remove(self.path(flag))
+
+        type_in(f"source ./{setup}\n", "ready")
+        out = []
+        for line in lines:
+            self.write("offered", "")
+            type_in(line + "\t", "done")
+            out.append({word for word in self.read("offered").decode().split("\n") if word})
+            os.write(terminal, b"\x15")  # an empty line again
+        os.write(terminal, b"exit\n")
+        os.waitpid(pid, 0)
+        os.close(terminal)
+        return out
+
+    @staticmethod
+    def drain(terminal, shown):
+        try:
+            while part := os.read(terminal, 65536):
+                shown.append(part)
+        except OSError:
+            pass
+
+    def in_fish(self, env, lines):
+        script = self.write("zephonc.fish", self.expect(0, "completion", "fish").out)
+        out = []
+        for line in lines:
+            done = subprocess.run(["fish", "--no-config", "-c", f"source {script}; complete -C {json.dumps(line)}"],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.dir, env=env, text=True,
+                                  timeout=60)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            out.append({offered.split("\t")[0] for offered in done.stdout.splitlines()})
+        return out
+
+    SHELLS = (("bash", in_bash), ("zsh", in_zsh), ("fish", in_fish))
+    # What stands on the line, what must be offered for its last word, and what must not.
+    LINES = (("zephonc sh", {"show"}, {"run"}),
+             ("zephonc ", {"run", "check", "completion"}, set()),
+             ("zephonc run my\\ pipe.zpl s", {"size=", "seed="}, {"mode=train"}),
+             ("zephonc run my\\ pipe.zpl m", {"mode=train", "mode=eval"}, {"size="}),
+             ("zephonc run q.yaml ma", {"many="}, {"seed="}),
+             ("zephonc run my\\ pipe.zpl --forma", {"--format"}, {"--epochs"}),
+             ("zephonc run my\\ pipe.zpl --format ", {"npy", "tar", "jsonl"}, set()),
+             ("zephonc plan q.yaml --stage p", {"physical"}, {"optimized"}),
+             ("zephonc run q", {"q.yaml"}, {"other.txt"}),
+             ("zephonc run q.yaml --manifest o", {"other.txt"}, set()),
+             ("zephonc run --threads 2 --no-optimize q", {"q.yaml"}, {"seed="}),
+             ("zephonc run --threads 2 --no-optimize q.yaml m", {"many="}, {"my pipe.zpl"}),
+             ("zephonc run --threads=2 q.yaml m", {"many="}, set()),
+             ("zephonc run --format ", {"npy"}, {"q.yaml"}),
+             ("zephonc convert q.yaml -o oth", {"other.txt"}, set()),
+             ("zephonc ops random_resized_crop_", {"random_resized_crop_box"}, {"resize"}),
+             ("zephonc explain W030", {f"W030{i}" for i in range(6)}, {"E0100"}))
+
+    def test_lines_in_every_shell(self):
+        env = self.files()
+        for shell, ask in self.SHELLS:
+            if not shutil.which(shell):
+                continue
+            for (line, wanted, unwanted), found in zip(self.LINES, ask(self, env, [line for line, _, _ in self.LINES])):
+                with self.subTest(shell=shell, line=line):
+                    self.assertLessEqual(wanted, {word.strip("'") for word in found}, found)
+                    self.assertFalse(unwanted & found, found)
+
     def complete(self, *words):
         """What bash offers for the last word."""
         script = self.write("completion.bash", self.expect(0, "completion", "bash").out)
@@ -242,7 +403,7 @@ class Shells(Case):
     def test_every_option_in_every_shell(self):
         options = self.options()
         self.assertIn("--epochs", options["run"])
-        for shell, form in (("bash", "{}"), ("zsh", "'{}["), ("fish", "-l {} ")):
+        for shell, form in (("bash", "{}"), ("zsh", "'{}"), ("fish", "-l {} ")):
             script = self.expect(0, "completion", shell).out
             for command, names in options.items():
                 self.assertIn(command, script)
@@ -257,11 +418,8 @@ class Shells(Case):
         self.expect(64, "completion", "csh", says="bash, zsh, fish")
 
     def test_bash(self):
-        self.write("my pipe.zpl", "zpl 1\npipeline p(root: path, size: int = 3, mode: enum(train, eval) = train) {"
-                                  " range(3) }\n")
-        self.write("other.txt", "")
-        self.write("q.yaml", "zpl: 1\nparams: {many: int}\nsteps:\n  - range: 3\n")
-        os.mkdir(self.path("data"))
+        self.files()
+        shutil.rmtree(self.path("bin"))
         self.assertEqual(self.complete("sh"), ["show"])
         self.assertIn("run", self.complete(""))
         self.assertEqual(self.complete("run", ""), ["data", "my pipe.zpl", "q.yaml"])
@@ -713,6 +871,21 @@ class Output(Case):
             shutil.rmtree(self.path("o"))
             shutil.rmtree(self.path("rest"))
 
+    def test_every_command_is_asked_to_stop_alike(self):
+        self.write("f.zpl", "range(10_000_000_000) | filter index < 0 | batch(8)\n")
+        self.write("t.zpl", "zpl 1\npipeline p { range(10) | repeat() | filter index < 0 }\n"
+                            "test \"endless\" of p { input: {index: 1} expect: [] }\n")
+        for args in (("show", "f.zpl"), ("where", "f.zpl", "77"), ("stats", "f.zpl"), ("scan", "f.zpl"),
+                     ("test", "t.zpl")):
+            for number in (signal.SIGINT, signal.SIGTERM):
+                with self.subTest(args=args, number=number):
+                    run = self.start(*args)
+                    time.sleep(0.7)
+                    run.send_signal(number)
+                    _, err = run.communicate(timeout=20)
+                    self.assertEqual(run.returncode, 2, err)
+                    self.assertIn("error[R0506]: asked to end", err)
+
     def test_the_interpreter_stops_between_samples(self):
         self.write("f.zpl", "range(10_000_000_000) | filter index < 0 | batch(8)")
         for args in (["run", "f.zpl", "--reference"], ["verify", "f.zpl"], ["run", "f.zpl"]):
@@ -999,6 +1172,217 @@ class Records(Case):
     def test_show(self):
         self.write("p.zpl", self.source() + " }")
         self.expect(0, "show", "p.zpl", "--index", 1, says=[r"lang +str +missing", r"author.id +i32"], silent=r"\?  ")
+
+
+class Language(Case):
+    def records(self, text, *args):
+        return Records.records(self, text, *args)
+
+    def lines(self, name, rows):
+        self.write(name, "".join(json.dumps(row) + "\n" for row in rows))
+
+    def test_contracts_that_the_data_keep(self):
+        self.lines("b.jsonl", [{"x": [1, 2, 3], "y": [[1, 2], [3, 4]], "z": [5, 6]}, {"x": [4, 5, 6], "y": [], "z": [7]}])
+        schema = "{x: list<i64>, y: list<i64[2]>, z: list<i64>?}"
+        source = f'jsonl("b.jsonl", schema={schema})'
+        # An extent, and a name that stands twice: of one sample, so the second sample may have another H.
+        text = 'zpl 1\npipeline p() -> {x: i64[3], z: i64[H], k: i64[H]} { %s | z = default(z, []) | k = z + 1 | drop y }'
+        rows = self.records(text % source)
+        self.assertEqual([row["z"] for row in rows], [[5, 6], [7]])
+        # What may be missing has the promised size, of zeros, where it is.
+        self.lines("m.jsonl", [{"z": [5, 6]}, {}])
+        rows = self.records('zpl 1\npipeline p() -> {z: i64[2]?} { jsonl("m.jsonl", schema={z: list<i64>?}) }')
+        self.assertEqual([row["z"] for row in rows], [[5, 6], None])
+        # A batch checks each member; padding comes before the contract.
+        rows = self.records('zpl 1\npipeline p() -> {x: i64[2, 3], z: i64[2, n]} { %s | z = default(z, []) | drop y'
+                            ' | padded_batch(2, drop_remainder=true) }' % source)
+        self.assertEqual(rows, [{"x": [[1, 2, 3], [4, 5, 6]], "z": [[5, 6], [7, 0]]}])
+
+    def test_contracts_that_the_data_break(self):
+        self.lines("b.jsonl", [{"x": [1, 2, 3], "z": [5, 6, 7]}, {"x": [4, 5], "z": [7, 8]}, {"x": [1, 2, 3], "z": [1]}])
+        source = 'jsonl("b.jsonl", schema={x: list<i64>, z: list<i64>})'
+        for contract, steps, says in (
+                ("{x: i64[3], z: list<i64>}", "", [r"R0412.*promises `x` as `i64\[3\]`, and this sample has shape \[2\]",
+                                                   "b.jsonl, line 2", "p.zpl:2:21"]),
+                ("{x: i64[H], z: i64[H]}", "", [r"promises `z` as `i64\[H\]`, and this sample has shape \[1\]: `H` of `x` is 3",
+                                                "b.jsonl, line 3"]),
+                ("{x: i64[2, 4], z: i64[2, m]}", "| padded_batch(2, drop_remainder=true)",
+                 [r"promises `x` as `i64\[4\]`, and this sample has shape \[3\]", "line 1"])):
+            self.write("p.zpl", f"zpl 1\npipeline p() -> {contract} {{ {source} {steps} }}")
+            self.expect(2, "run", "p.zpl", says=says)
+            self.expect(2, "verify", "p.zpl", says="the same failure at the end")
+        # A failure like any other, where the contract is that of a stream.
+        rows = self.records(f"zpl 1\nstream a -> {{x: i64[3], z: list<i64>}} = {source}\n"
+                            "pipeline p() { a | on_error(skip) | select x }")
+        self.assertEqual([row["x"] for row in rows], [[1, 2, 3], [1, 2, 3]])
+        self.write("p.zpl", f"zpl 1\npipeline p() -> {{x: i64[n, 2], z: i64[n, n]}} {{ {source} | batch(2) }}")
+        self.expect(1, "check", "p.zpl", says="padded_batch")
+        self.write("p.zpl", f"zpl 1\npipeline p() -> {{x: i64[n, 2], z: i64[n, n]}} {{ {source} | padded_batch(2) }}")
+        self.expect(1, "check", "p.zpl", says=["E0211", "drop_remainder"])
+
+    def test_zip_by_key(self):
+        self.lines("a.jsonl", [{"id": n, "x": n * 10} for n in (3, 1, 4, 15, 9, 2)])
+        self.lines("b.jsonl", [{"id": n, "y": -n} for n in (1, 2, 3, 4, 9, 15)])
+        text = ('zpl 1\nstream a = jsonl("a.jsonl", schema={id: i64, x: i64})\n'
+                'stream b = jsonl("b.jsonl", schema={id: i64, y: i64})\npipeline p() { zip(a, b, key=id%s)%s }')
+        rows = self.records(text % ("", ""))
+        self.assertEqual(rows, [{"id": n, "x": n * 10, "y": -n} for n in (3, 1, 4, 15, 9, 2)])
+        self.expect(0, "run", "p.zpl", "--manifest", "m")
+        whole = json.loads(self.read("m"))["records"][2]["ids"][0]
+        self.expect(0, "show", "p.zpl", "--id", whole, says="40")
+        self.records(text % (", buffer_size=3", ""))
+        self.write("p.zpl", text % (", buffer_size=2", ""))
+        self.expect(2, "run", "p.zpl", says=[r"R0409.*none of the 2 samples of `b` that wait has `id` `3`", "a.jsonl, line 1"])
+        self.expect(2, "verify", "p.zpl", says="the same failure at the end")
+        # What has no partner: of the first stream, then of the others; and a key that stands twice.
+        self.lines("b.jsonl", [{"id": n, "y": -n} for n in (1, 7, 3, 7, 9, 2, 8)])
+        rows = self.records(text % ("", " | on_error(skip)"))
+        self.assertEqual([row["id"] for row in rows], [3, 1, 9, 2])
+        rows = self.records(text % ("", " | on_error(mask) | select x, y, valid"))
+        self.assertEqual([(row["x"], row["y"]) for row in rows if not row["valid"]],
+                         [(0, -7), (40, 0), (150, 0), (0, -7), (0, -8)])
+        for some, says in (("(4)", "`b` has no sample whose `id` is `4`"), ("(7)", "`b` has a sample whose `id` is `7`, and `a` has none")):
+            self.lines("b.jsonl", [{"id": n, "y": -n} for n in (3, 1, 4, 15, 9, 2) if f"({n})" != some] +
+                       ([{"id": 7, "y": 0}] if some == "(7)" else []))
+            self.write("p.zpl", text % ("", ""))
+            self.expect(2, "run", "p.zpl", says=says)
+            self.expect(2, "verify", "p.zpl", says="the same failure at the end")
+
+    def test_too_many_errors_end_the_run(self):
+        """What is one error more than `max_errors` allows is nothing that a policy below could drop."""
+        for below in ("interleave(a)", "zip(a, b, key=index)", "a"):
+            self.write("p.zpl", "zpl 1\npipeline p() {\n  stream a = range(10) | x = 1 // (index % 3) | on_error(skip, max_errors=1)\n"
+                                f"  stream b = range(10) | y = index\n  {below} | on_error(skip)\n}}")
+            for how in ((), ("--reference",), ("--no-optimize", "--chunk", 1)):
+                self.expect(2, "run", "p.zpl", *how, says="R0411.*2 samples failed, and max_errors is 1")
+            self.expect(2, "verify", "p.zpl", says="the same failure at the end")
+
+    def test_assigned_again_below_a_batch(self):
+        self.write("p.zpl", "range(9) | c = uniform(0, 1) | batch(3) | c = uniform(2, 3)")
+        self.expect(0, "verify", "p.zpl", says="equal to the bit: 3 records")
+
+    def test_zip_by_key_is_bounded(self):
+        rows = [{"id": f"k{n}", "x": "y" * 2000} for n in range(3000)]
+        self.lines("a.jsonl", [{"id": row["id"]} for row in rows])
+        self.lines("b.jsonl", rows[:1] + rows[:0:-1])
+        self.write("p.zpl", 'zpl 1\nstream a = jsonl("a.jsonl", schema={id: str})\nstream b = jsonl("b.jsonl", schema={id: str, x: str})\n'
+                            'pipeline p() { zip(a, b, key=id, buffer_size=%d) }' % 3000)
+        self.expect(0, "verify", "p.zpl")
+        self.write("p.zpl", self.read("p.zpl").decode().replace("buffer_size=3000", "buffer_size=50"))
+        self.expect(2, "run", "p.zpl", says="none of the 50 samples of `b` that wait")
+
+    def test_files_in_turn(self):
+        for name, count in (("a", 5), ("b", 1), ("c", 4), ("d", 0), ("e", 2)):
+            self.write(f"t/{name}.txt", "".join(f"{name}{n}\n" for n in range(count)))
+        text = 'zpl 1\npipeline p() { text_lines("t/*.txt"%s) | select text%s }'
+        order = lambda *more: " ".join(row["text"] for row in self.records(text % more))
+        self.assertEqual(order("", ""), "a0 a1 a2 a3 a4 b0 c0 c1 c2 c3 e0 e1")
+        self.assertEqual(order(", cycle_length=2, block_length=2", ""), "a0 a1 b0 c0 c1 a2 a3 c2 c3 a4 e0 e1")
+        self.assertEqual(order(", cycle_length=9", ""), "a0 b0 c0 e0 a1 c1 e1 a2 c2 a3 c3 a4")
+        self.assertEqual(order(", cycle_length=1", ""), order("", ""))
+        # It is a domain like that of any source.
+        self.assertEqual(sorted(order(", cycle_length=3", " | shuffle()").split()), sorted(order("", "").split()))
+        self.assertEqual(order(", cycle_length=2, block_length=2", " | skip(3) | take(2)"), "c0 c1")
+        self.write("p.zpl", text % (", block_length=2", ""))
+        self.expect(1, "check", "p.zpl", says="`block_length` needs `cycle_length`")
+        self.write("p.zpl", text % (", cycle_length=2", " | assert(text != \"b0\", \"no\")"))
+        self.expect(2, "run", "p.zpl", says="b.txt, line 1")
+
+    def test_padding_by_field(self):
+        self.lines("b.jsonl", [{"t": [1], "s": ["a", "b"], "f": [0.5]}, {"t": [2, 3], "s": [], "f": []}])
+        source = 'zpl 1\npipeline p(pad: int = -1) { jsonl("b.jsonl", schema={t: list<i64>, s: list<str>, f: list<f32>}) | '
+        rows = self.records(source + 'padded_batch(2, padding={t: pad, s: "-", f: 1.5}) }')
+        self.assertEqual(rows, [{"t": [[1, -1], [2, 3]], "s": [["a", "b"], ["-", "-"]], "f": [[0.5], [1.5]]}])
+        digest = self.digest("p.zpl")
+        for name in ("p.yaml", "q.zpl"):
+            self.expect(0, "convert", "p.zpl" if name == "p.yaml" else "p.yaml", "-o", name)
+            self.assertEqual(self.digest(name), digest)
+        rows = self.records(source + "bucket_by_length(len(t), boundaries=[2], batch_sizes=[2, 2], padding={t: -2}) | select t }")
+        self.assertEqual(rows, [{"t": [[1]]}, {"t": [[2, 3]]}])
+        for step, says in (("padded_batch(2, padding={u: 1})", "no field is called `u`"),
+                           ("padded_batch(2, padding={t: 1}, t=2)", "given twice"),
+                           ("padded_batch(2, padding={t: f32[3]})", "the padding of `t` is a value"),
+                           ("padded_batch(2, padding={t: \"x\"})", "needs a whole number"),
+                           ("length = t | padded_batch(2, padding={length: 1})", "argument of `padded_batch` too")):
+            self.write("p.zpl", source + step + " }")
+            self.expect(1, "check", "p.zpl", says=says)
+
+    def test_lists_of_lists_that_are_missing(self):
+        self.lines("b.jsonl", [{"m": [[1, 2], [], [3]]}, {}, {"m": None}, {"m": []}])
+        source = 'zpl 1\npipeline p() { jsonl("b.jsonl", schema={m: list<list<i64>>?}) '
+        rows = self.records(source + "| gone = is_missing(m) | n = default(m, []) | k = len(n) }")
+        self.assertEqual([row["m"] for row in rows], [[[1, 2], [], [3]], None, None, []])
+        self.assertEqual([row["n"] for row in rows], [[[1, 2], [], [3]], [], [], []])
+        self.assertEqual([(row["gone"], row["k"]) for row in rows], [(False, 3), (True, 0), (True, 0), (False, 0)])
+        rows = self.records(source + "| n = default(m, []) | first = where(len(n) > 0, len(n), -1) | select first }")
+        self.assertEqual([row["first"] for row in rows], [3, -1, -1, -1])
+        for step, says in (("| n = m[0]", "may be missing"), ("| n = default(m, [1])", "`default` needs lists of lists"),
+                           ("| n = m + 1", "may be missing")):
+            self.write("p.zpl", source + step + " }")
+            self.expect(1, "check", "p.zpl", says=says)
+
+    def test_numbers_without_a_sign(self):
+        def npy(descr, count, data):
+            head = repr({"descr": descr, "fortran_order": False, "shape": (count,)}).encode()
+            head += b" " * (-(len(head) + 11) % 64) + b"\n"
+            return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head + data
+        for descr, form in (("<u4", "<3I"), (">u4", ">3I"), ("<u8", "<3Q"), (">u8", ">3Q")):
+            self.write("x.npy", npy(descr, 3, struct.pack(form, 1, 2**32 - 1, 7)))
+            rows = self.records('zpl 1\npipeline p() { npy("x.npy", columns={x: i64}) | select x }')
+            self.assertEqual([row["x"] for row in rows], [1, 2**32 - 1, 7])
+        self.write("x.npy", npy("<u8", 3, struct.pack("<3Q", 1, 2**63, 2**63 - 1)))
+        self.expect(2, "run", "p.zpl", says=["R0421", "above the largest `i64`", "x.npy, row 1"])
+        rows = self.records('zpl 1\npipeline p() { npy("x.npy", columns={x: i64}) | select x | on_error(skip) }')
+        self.assertEqual([row["x"] for row in rows], [1, 2**63 - 1])
+        self.expect(1, "check", self.write("q.zpl", 'zpl 1\npipeline p() { npy("x.npy", columns={x: u32}) }'), says="`u32`")
+        self.write("r.bin", struct.pack("<IHQ", 2**32 - 1, 5, 9) + struct.pack("<IHQ", 1, 6, 2**64 - 1))
+        text = 'zpl 1\npipeline p() { raw("r.bin", columns={a: i64, b: u16, c: i64}, u32="a", u64="c") | select a, b, c%s }'
+        rows = self.records(text % " | on_error(skip)")
+        self.assertEqual(rows, [{"a": 2**32 - 1, "b": 5, "c": 9}])
+        self.write("p.zpl", text % "")
+        self.expect(2, "run", "p.zpl", says="above the largest `i64`")
+        for wrong, says in (('u32="d"', "no column is called `d`"), ('u32="b"', "declare it as `i64`"),
+                            ('u32="a", u64="a"', "stands twice")):
+            self.write("p.zpl", f'zpl 1\npipeline p() {{ raw("r.bin", columns={{a: i64, b: u16}}, {wrong}) }}')
+            self.expect(1, "check", "p.zpl", says=says)
+
+    def test_choices_known_before_the_run(self):
+        text = ("zpl 1\npipeline p(mode: enum(train, eval) = train) {\n  let size = where(mode == train, 4, 2)\n"
+                "  range(where(mode == train, 8, 4)) | x = where(mode == train, index, index // 0) | batch(size, drop_remainder=true)\n}")
+        self.write("p.zpl", text)
+        self.assertRegex(self.expect(0, "check", "p.zpl").out, r"range\(8\)(.*\n)+.*batch of 4")
+        self.expect(0, "verify", "p.zpl", says="2 records")
+        self.expect(2, "run", "p.zpl", "mode=eval", says="R0421")
+        self.expect(0, "plan", "p.zpl", silent="where")
+        self.expect(1, "check", self.write("q.zpl", "zpl 1\npipeline p() { range(4) | batch(where(index > 1, 2, 3)) }"),
+                    says="E02")
+
+    def test_negative_zero(self):
+        self.write("b.jsonl", '{"x": -0, "y": -0, "z": -0}\n{"x": -0.0, "y": 1, "z": -0.0}\n')
+        self.write("p.zpl", 'zpl 1\npipeline p() { jsonl("b.jsonl", schema={x: i64, y: u8, z: f32}) | n = 1.0 / f64(z) | take(1) }')
+        self.expect(0, "verify", "p.zpl")
+        rows = self.records(self.read("p.zpl").decode())
+        self.assertEqual([(row["x"], row["y"], str(row["z"])) for row in rows], [(0, 0, "-0.0")])
+        self.write("p.zpl", 'zpl 1\npipeline p() { jsonl("b.jsonl", schema={x: i64}) }')
+        self.expect(2, "run", "p.zpl", says=["key `x` is `-0.0`, not `i64`", "line 2"])
+
+    def test_side_files(self):
+        self.write("lib/labels.csv", "name,id\na,1\nb,2\n")
+        self.write("lib/aug.zpl", 'zpl 1\nlet labels = table("labels.csv", schema={name: str, id: i64}, key=name)\n'
+                                  'fn label(x: str) = labels.lookup(x).id\n')
+        self.lines("data.jsonl", [{"k": "b"}, {"k": "a"}])
+        self.write("p.zpl", 'zpl 1\nimport "lib/aug.zpl" as aug\npipeline p() { jsonl("data.jsonl", schema={k: str}) | x = aug.label(k) }')
+        rows = self.records(self.read("p.zpl").decode())
+        self.assertEqual([row["x"] for row in rows], [2, 1])
+        self.expect(0, "run", "p.zpl", "--manifest", "m", "--hash-content")
+        files = {os.path.normpath(entry["path"]): entry for entry in json.loads(self.read("m"))["files"]}
+        self.assertEqual(sorted(files), ["data.jsonl", "lib/aug.zpl", "lib/labels.csv"])
+        self.assertTrue(all("xxh3_128" in entry for entry in files.values()))
+        # From another folder too: the table lies beside the file that names it.
+        done = subprocess.run([ZEPHONC, "run", self.path("p.zpl"), "--digest"], cwd="/", capture_output=True, text=True)
+        self.assertEqual(done.stdout.strip(), self.digest("p.zpl"))
+        self.write("lib/labels.csv", "name,id\na,1\nb,2\na,3\n")
+        self.expect(2, "run", "p.zpl", says=["R0407", "lib/labels.csv` has the key `a` in line 2 and again in line 4"])
 
 
 class Sources(Case):
@@ -1333,10 +1717,35 @@ class Tools(Case):
         self.expect(2, "scan", "p.zpl", "--resume", "junk", says="R0507")
         outcome = self.expect(2, "scan", "p.zpl", "n=30000000", "--resume", "s",
                               says="30,000,000 samples: .* 30,000 bad")
-        together = before + outcome.out.splitlines()
+        # The report is whole: what was found before it was interrupted stands first.
+        together = outcome.out.splitlines()
+        self.assertEqual(together[:len(before)], before)
         self.assertEqual(len(together), 30000)
         self.assertEqual(len(set(together)), 30000)
         self.assertEqual(together[:100], whole.splitlines())
+
+    def test_scan_killed(self):
+        self.write("p.zpl", "zpl 1\npipeline p(n: int = 60_000_000) {"
+                            " range(n) | x = 100 // (index % 100_000 - 7) | batch(8) }\n")
+        run = subprocess.Popen([ZEPHONC, "scan", "p.zpl", "--save-state", "s"], cwd=self.dir,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while not os.path.exists(self.path("s")) and run.poll() is None:
+            time.sleep(0.01)
+        self.assertIsNone(run.poll(), "it was over before it saved")
+        time.sleep(0.5)
+        run.kill()
+        run.wait()
+        state = json.loads(self.read("s"))
+        self.assertGreater(state["good"], 0)
+        self.assertGreater(len(state["bad"]), 0)
+        outcome = self.expect(2, "scan", "p.zpl", "--resume", "s", "--save-state", "s",
+                              says="60,000,000 samples: 59,999,400 good, 600 bad: 600 R0421")
+        self.assertEqual([re.search(r"sample (?:0/)*(\d+),", line)[1] for line in outcome.out.splitlines()],
+                         [str(100_000 * i + 7) for i in range(600)])
+        again = self.expect(2, "scan", "p.zpl", "--resume", "s", says="59,999,400 good, 600 bad")
+        self.assertEqual(again.out, outcome.out)
+        rows = self.expect(2, "scan", "p.zpl", "--resume", "s", "--json").out.splitlines()
+        self.assertEqual(json.loads(rows[599])["code"], "R0421")
 
     def test_scan_says_what_a_batch_cannot_join(self):
         self.write("p.zpl", PICTURES.replace("image }", "image | batch(6) }"))

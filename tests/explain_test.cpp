@@ -8,9 +8,11 @@
 //
 // Commands: `error` renders diagnostics (lints too), `graph` prints the typed graph, `types` the fields after every
 // step, `fmt` and `convert` the program written again, `optimize` the graph after the rules, `plan` the physical plan,
-// `steps` it after each application of a rule. Flags: `yaml` reads the YAML form; `name=value` sets a parameter,
-// `pipeline=NAME` chooses one of several; what stands below a line `=== NAME` is a file that may be imported;
-// `expect=RULE`, `expect-not=RULE`, `disable=RULE,...` (`all`) speak of rules. People write the program, `cmake --build
+// `steps` it after each application of a rule, `loops` the loop nest of each kernel, `run` what the reference
+// interpreter delivers (and the plan must), `same` whether the programs above and below a line `~~~` come to one graph.
+// Flags: `yaml` reads the YAML form; `name=value` sets a parameter, `pipeline=NAME` chooses one of several; what stands
+// below a line `=== NAME` is a file that may be imported; `expect=RULE`, `expect-not=RULE`, `disable=RULE,...` (`all`)
+// speak of rules. People write the program, `cmake --build
 // --preset dev
 // --target bless` writes what stands under `----`.
 #include <gtest/gtest.h>
@@ -31,6 +33,11 @@
 #include "ops/all_ops.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/rules/all_rules.h"
+#include "runtime/kernels/kernel_compiler.h"
+#include "runtime/reference/reference.h"
+#include "zephonc/text_diff.h"
+#include "zephonc/value_diff.h"
+#include "zephonc/verification.h"
 
 namespace zephon {
 namespace {
@@ -61,9 +68,13 @@ std::string run_plan(const Section& section);
 std::string run_steps(const Section& section);
 std::string run_fmt(const Section& section);
 std::string run_convert(const Section& section);
+std::string run_loops(const Section& section);
+std::string run_run(const Section& section);
+std::string run_same(const Section& section);
 const std::map<std::string, std::string (*)(const Section&)> kCommands = {
     {"error", run_error}, {"graph", run_graph}, {"types", run_types}, {"optimize", run_optimize},
-    {"plan", run_plan},   {"steps", run_steps}, {"fmt", run_fmt},     {"convert", run_convert}};
+    {"plan", run_plan},   {"steps", run_steps}, {"fmt", run_fmt},     {"convert", run_convert},
+    {"loops", run_loops}, {"run", run_run},     {"same", run_same}};
 // Flags that are not parameters of the program.
 const std::set<std::string> kRuleFlags = {"expect", "expect-not", "disable", "pipeline"};
 
@@ -183,6 +194,7 @@ OptimizeResult optimize_section(const Section& section, const Program& program) 
   options.verify = true;
   options.texts = true;
   options.plan.seed = program.seed;
+  options.plan.base_dir = ZEPHON_SOURCE_DIR;
   std::vector<std::string> expected, unexpected;
   for (const std::string& word : section.words) {
     const size_t equal = word.find('=');
@@ -239,6 +251,61 @@ std::string rewritten(const Section& section, bool convert) {
   Form from = yaml ? Form::Yaml : Form::Zpl, other = yaml ? Form::Zpl : Form::Yaml;
   return print(*tree, section.program, from, convert ? other : from);
 }
+// LLVM's own text depends on the processor.
+std::string run_loops(const Section& section) {
+  Compiled compiled;
+  compile_section(section, compiled);
+  if (!compiled.program) return compiled.errors();
+  const Plan plan = optimize_section(section, *compiled.program).plan;
+  auto compiler = make_kernel_compiler();
+  std::string out;
+  for (const PlanNode& node : plan.nodes)
+    for (const ComputeStep& step : node.steps) {
+      if (step.kind != ComputeStep::Kind::Evaluate || step.group.kind == KernelGroup::Kind::Native) continue;
+      out += (out.empty() ? "" : "~\n") + compiler->listing(plan.graph, step.group).loop_nest;
+    }
+  return out.empty() ? "no kernel\n" : out;
+}
+
+std::string run_run(const Section& section) {
+  Compiled compiled;
+  compile_section(section, compiled);
+  if (!compiled.program) return compiled.errors();
+  const Graph& graph = compiled.program->graph;
+  const std::string base_dir = ZEPHON_SOURCE_DIR;
+  Failure failure;
+  auto opened = open_sources(graph, {base_dir}, failure);
+  if (opened == nullptr) return failure.message + "\n";
+  std::string out;
+  auto reference = ReferenceRun::open(graph, {compiled.program->seed, 1, base_dir, false, nullptr}, failure, opened);
+  while (auto record = reference->next()) {
+    for (size_t i = 0; i < record->ids.size(); ++i) out += (i == 0 ? "" : " ") + to_string(record->ids[i]);
+    out += "\n";
+    for (const auto& [name, value] : record->fields) out += "    " + name + ": " + value_line(value) + "\n";
+  }
+  if (const auto& end = reference->failure())
+    out += fmt::format("fails at {}: {}: {}\n", to_string(end->id), end->failure.code, end->failure.message);
+  VerifyOptions verifying;
+  verifying.seed = compiled.program->seed;
+  verifying.base_dir = base_dir;
+  const Plan plan = optimize_section(section, *compiled.program).plan;
+  EXPECT_EQ(compare(graph, plan, verifying, opened).problem, "") << "what the plan delivers";
+  return out.empty() ? "nothing\n" : out;
+}
+
+std::string run_same(const Section& section) {
+  std::string graphs[2];
+  const size_t line = ("\n" + section.program).find("\n~~~\n");
+  if (line == section.program.npos) return "no line `~~~`\n";
+  const std::string programs[2] = {section.program.substr(0, line), section.program.substr(line + 4)};
+  for (int i = 0; i < 2; ++i) {
+    Section one = section;
+    one.program = programs[i];
+    graphs[i] = run_optimize(one);
+  }
+  return graphs[0] == graphs[1] ? "the same:\n" + graphs[0] : text_diff(graphs[0], graphs[1]);
+}
+
 std::string run_fmt(const Section& section) { return rewritten(section, false); }
 std::string run_convert(const Section& section) { return rewritten(section, true); }
 

@@ -12,7 +12,7 @@ ROOT = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.pat
 TEXT = (".h", ".cpp", ".py", ".sh", ".g4", ".def", ".cmake", ".txt", ".md", ".zpl", ".yaml", ".json", ".explain")
 NAMES = ("dev", ".ci/run", ".clang-format")
 # Data, third-party text and broken-on-purpose inputs are not ours to lay out.
-EXEMPT = re.compile(r"^(LICENSE$|examples/data/.*\.(csv|jpg|i16)$|tests/data/|tests/explain/)")
+EXEMPT = re.compile(r"^(LICENSE$|examples/data/.*\.(csv|jpg|i16)$|tests/data/|tests/fuzz/corpus/|tests/explain/)")
 MARK = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX|HA" r"CK)\b")
 WIDE = (".md", ".json", ".def", ".h", ".cpp")  # tables, links and schemas do not wrap; clang-format wraps C++
 QUOTED = re.compile(r"""(["']).{40,}\1""")  # nor do programs and data in quotes

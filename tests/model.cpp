@@ -68,9 +68,21 @@ uint64_t draw_id(const DrawPlace& place, uint64_t order) {
   return hash_words(words);
 }
 
-Scalar integer(int64_t v) { return {false, v, 0}; }
-Scalar real(double v) { return {false, 0, v}; }
-Scalar failed() { return {true, 0, 0}; }
+Scalar integer(int64_t v) {
+  Scalar out;
+  out.i = v;
+  return out;
+}
+Scalar real(double v) {
+  Scalar out;
+  out.f = v;
+  return out;
+}
+Scalar failed() {
+  Scalar out;
+  out.failed = true;
+  return out;
+}
 
 Scalar eval(const Expr& e, const Env& env) {
   std::vector<Scalar> a;
@@ -91,6 +103,26 @@ Scalar eval(const Expr& e, const Env& env) {
     }
     case Op::Where:
       return a[0].failed ? failed() : a[0].i ? a[1] : a[2];
+    case Op::IsMissing:
+    case Op::Default:
+    case Op::DefaultList: {
+      Scalar x = env.fields->at(e.field);
+      if (x.missing_failed) return failed();
+      if (e.op == Op::IsMissing) return integer(x.missing);
+      if (x.missing && e.op == Op::Default) return a[0];
+      if (x.missing) x.items.clear();  // it may have been padded
+      x.optional = x.missing = false;
+      return x;
+    }
+    case Op::Len:
+    case Op::At: {
+      const Scalar& x = env.fields->at(e.field);
+      const auto count = static_cast<int64_t>(x.items.size());
+      if (x.failed || (e.op == Op::At && a[0].failed)) return failed();
+      if (e.op == Op::Len) return integer(count);
+      const int64_t at = a[0].i < 0 ? a[0].i + count : a[0].i;
+      return at < 0 || at >= count ? failed() : integer(x.items[static_cast<size_t>(at)]);
+    }
     default:
       break;
   }
@@ -156,8 +188,14 @@ Scalar eval(const Expr& e, const Env& env) {
   }
 }
 
+// Whether a value is missing is a field of its own to what guards fields.
+std::string missing_name(const std::string& field) { return field + "?"; }
+std::string record_of(const std::string& field) { return field.substr(0, field.find_first_of(".?")); }
+
 void add_reads(const Expr& e, std::set<std::string>& fields) {
-  if (e.op == Op::Field) fields.insert(e.field);
+  if (e.op == Op::Field || e.op == Op::Default || e.op == Op::DefaultList || e.op == Op::Len || e.op == Op::At)
+    fields.insert(e.field);
+  if (e.op == Op::IsMissing || e.op == Op::Default || e.op == Op::DefaultList) fields.insert(missing_name(e.field));
   for (const Expr& arg : e.args) add_reads(arg, fields);
 }
 
@@ -192,7 +230,12 @@ class Runner {
   void find_needed() {
     std::set<std::string> delivered = fields_after(program_.main, program_.main.steps.size());
     needs(program_.main, delivered);
-    for (size_t i = program_.streams.size(); i-- > 0;) needs(program_.streams[i], needed_of_stream_[i]);
+    std::set<size_t> used(program_.main.arms.begin(), program_.main.arms.end());  // what nobody uses needs nothing
+    for (size_t i = program_.streams.size(); i-- > 0;) {
+      if (!used.contains(i)) continue;
+      needs(program_.streams[i], needed_of_stream_[i]);
+      used.insert(program_.streams[i].arms.begin(), program_.streams[i].arms.end());
+    }
   }
   std::set<std::string> fields_after(const Pipe& pipe, size_t count) const {
     std::set<std::string> fields;
@@ -203,6 +246,9 @@ class Runner {
       case Pipe::Source::Table:
         fields = {pipe.columns.begin(), pipe.columns.end()};
         break;
+      case Pipe::Source::Json:
+        fields = {"p", "p?", "r.q", "t", "o", "o?"};
+        break;
       default:
         for (size_t index : pipe.arms) {  // but for zip all have the same
           const Pipe& arm = program_.streams[index];
@@ -211,10 +257,18 @@ class Runner {
     }
     for (size_t i = 0; i < count; ++i) {
       const Step& step = pipe.steps[i];
-      if (step.kind == StepKind::Assign) fields.insert(step.field);
-      if (step.kind == StepKind::Select) fields = {step.fields.begin(), step.fields.end()};
-      if (step.kind == StepKind::Drop)
-        for (const std::string& f : step.fields) fields.erase(f);
+      if (step.kind == StepKind::Assign) {
+        const bool optional = step.expr.op == Op::Field && fields.contains(missing_name(step.expr.field));
+        fields.insert(step.field);
+        fields.erase(missing_name(step.field));
+        if (optional) fields.insert(missing_name(step.field));
+      }
+      if (step.kind == StepKind::Select || step.kind == StepKind::Drop) {
+        const std::set<std::string> named(step.fields.begin(), step.fields.end());
+        std::erase_if(fields, [&](const std::string& f) {
+          return named.contains(record_of(f)) == (step.kind == StepKind::Drop);
+        });
+      }
       if (step.kind == StepKind::OnError && step.policy == "mask") fields.insert("valid");
     }
     return fields;
@@ -223,9 +277,16 @@ class Runner {
     for (size_t i = pipe.steps.size(); i-- > 0;) {
       const Step& step = pipe.steps[i];
       switch (step.kind) {
-        case StepKind::Assign:
-          if (needed.erase(step.field)) add_reads(step.expr, needed);
+        case StepKind::Assign: {
+          const bool value = needed.erase(step.field), missing = needed.erase(missing_name(step.field));
+          if (step.expr.op != Op::Field) {
+            if (value) add_reads(step.expr, needed);
+            break;
+          }
+          if (value) needed.insert(step.expr.field);
+          if (missing) needed.insert(missing_name(step.expr.field));
           break;
+        }
         case StepKind::Filter:
         case StepKind::Assert:
         case StepKind::Bucket:
@@ -243,6 +304,7 @@ class Runner {
           break;
       }
     }
+    if (pipe.source == Pipe::Source::Join) needed.insert(pipe.key);
     for (size_t index : pipe.arms) {
       const Pipe& arm = program_.streams[index];
       for (const std::string& field : fields_after(arm, arm.steps.size()))
@@ -288,6 +350,7 @@ class Runner {
       case StepKind::Window:
         return window(step, std::move(in), passes);
       case StepKind::Batch:
+      case StepKind::Padded:
         return batch(step, std::move(in));
       case StepKind::Bucket:
         return bucket(step, std::move(in));
@@ -322,6 +385,11 @@ class Runner {
             item.fields[p.columns[c]] = p.rows[r][c] ? integer(*p.rows[r][c]) : failed();
         }
         return out;
+      case Pipe::Source::Json:
+        for (size_t row : in_turn(p)) add(out.items.size()).fields = p.objects[row];
+        return out;
+      case Pipe::Source::Join:
+        return join(p, passes);
       case Pipe::Source::Concatenate: {
         for (size_t arm = 0; arm < p.arms.size(); ++arm) {
           Flow flow = stream(p.arms[arm], passes);
@@ -382,6 +450,119 @@ class Runner {
       words.insert(words.end(), passes.begin(), passes.end());
     }
     return words;
+  }
+
+  // The objects of all files in the order in which they come: `cycle` files at a time give `block` each in turn.
+  static std::vector<size_t> in_turn(const Pipe& p) {
+    std::deque<std::vector<size_t>> files;  // what is left of those that have not begun
+    size_t row = 0;
+    for (size_t count : p.files) {
+      std::vector<size_t> rows;
+      for (size_t i = 0; i < count; ++i) rows.push_back(row++);
+      files.push_back(std::move(rows));
+    }
+    const size_t cycle = std::max<size_t>(p.cycle, 1), block = p.cycle ? p.block : row + 1;
+    std::vector<std::vector<size_t>> open(cycle);
+    for (auto& file : open)
+      if (!files.empty()) file = std::exchange(files.front(), {}), files.pop_front();
+    std::vector<size_t> order;
+    while (order.size() < row)
+      for (auto& file : open)
+        for (size_t given = 0; given < block;) {
+          if (file.empty()) {
+            if (files.empty()) break;
+            file = std::exchange(files.front(), {});
+            files.pop_front();
+            given = 0;
+            continue;
+          }
+          order.push_back(file.front());
+          file.erase(file.begin());
+          ++given;
+        }
+    return order;
+  }
+
+  // For each sample of the first arm the others are read until its partner is there; `buffer` may wait in each.
+  Flow join(const Pipe& p, const Words& passes) {
+    std::vector<Flow> arms;
+    for (size_t arm : p.arms) {
+      arms.push_back(stream(arm, passes));
+      end_region(arms.back());
+    }
+    std::vector<size_t> next(arms.size());
+    std::vector<std::vector<Item>> waiting(arms.size());
+    Flow out{Flow::Domain::Data, {}};
+    std::set<std::string> fields;
+    for (size_t index : p.arms) {
+      const Pipe& arm = program_.streams[index];
+      fields.merge(fields_after(arm, arm.steps.size()));
+    }
+    auto fail = [&](Item item) {
+      for (const std::string& field : fields)
+        if (!item.fields.contains(field)) item.fields[field] = failed();
+      item.verdict_failed = item.settled = true;
+      out.items.emplace_back(std::move(item));
+    };
+    // The next sample of an arm that has a key; the others come out as they are. Nothing where it has ended; `over`
+    // where the run has.
+    bool over = false;
+    auto read = [&](size_t arm) -> std::optional<Item> {
+      if (next[arm] == arms[arm].items.size()) return std::nullopt;
+      Item item = *arms[arm].items[next[arm]++];
+      if (item.ends_run) {
+        over = true;
+        out.items.emplace_back(std::move(item));
+        return std::nullopt;
+      }
+      if (!item.verdict_failed && !item.fields.at(p.key).failed) return item;
+      fail(std::move(item));
+      return Item{};
+    };
+    auto partner = [&](size_t arm, int64_t key) {
+      return std::find_if(waiting[arm].begin(), waiting[arm].end(),
+                          [&](const Item& item) { return item.fields.at(p.key).i == key; });
+    };
+    while (next[0] < arms[0].items.size()) {
+      std::optional<Item> first = read(0);
+      if (over) return out;
+      if (first->id.empty()) continue;
+      const int64_t key = first->fields.at(p.key).i;
+      bool good = true;
+      for (size_t arm = 1; arm < arms.size() && good; ++arm) {
+        while (good && partner(arm, key) == waiting[arm].end()) {
+          good = waiting[arm].size() < p.buffer && next[arm] < arms[arm].items.size();
+          if (!good) break;
+          std::optional<Item> other = read(arm);
+          if (over) return out;
+          if (other->id.empty()) continue;
+          if (partner(arm, other->fields.at(p.key).i) != waiting[arm].end())
+            fail(*std::move(other));
+          else
+            waiting[arm].push_back(*std::move(other));
+        }
+      }
+      if (!good) {
+        fail(*std::move(first));
+        continue;
+      }
+      for (size_t arm = 1; arm < arms.size(); ++arm) {
+        auto at = partner(arm, key);
+        first->id.insert(first->id.end(), at->id.begin(), at->id.end());
+        first->fields.merge(at->fields);
+        waiting[arm].erase(at);
+      }
+      out.items.emplace_back(*std::move(first));
+    }
+    for (size_t arm = 1; arm < arms.size(); ++arm) {
+      for (Item& item : waiting[arm]) fail(std::move(item));
+      while (next[arm] < arms[arm].items.size()) {
+        std::optional<Item> other = read(arm);
+        if (over) return out;
+        if (!other->id.empty()) fail(*std::move(other));
+      }
+    }
+    return out;
   }
 
   Flow interleave(const Pipe& p, const Words& passes) {
@@ -498,13 +679,31 @@ class Runner {
     return flow;
   }
 
+  // Lists of the members of a batch grow to the longest one, or all to one length.
+  static void pad(const Step& step, Item& batch) {
+    std::map<std::string, size_t> lengths;
+    for (const Item& member : batch.members)
+      for (const auto& [name, value] : member.fields)
+        if (value.is_list && !value.failed) lengths[name] = std::max(lengths[name], value.items.size());
+    for (Item& member : batch.members) {
+      for (auto& [name, value] : member.fields) {
+        if (!value.is_list || value.failed) continue;
+        const size_t length = step.length ? step.length : lengths[name];
+        value.failed = value.items.size() > length;
+        auto own = step.padding.find(name);
+        value.items.resize(length, own == step.padding.end() ? 0 : own->second);
+      }
+    }
+  }
+
   Flow select(const Step& step, Flow flow) {
     const std::set<std::string> named(step.fields.begin(), step.fields.end());
     for (auto& item : flow.items) {
       if (!item) continue;
       each_member(*item, [&](Item& sample) {
-        std::erase_if(sample.fields,
-                      [&](const auto& field) { return named.contains(field.first) == (step.kind == StepKind::Drop); });
+        std::erase_if(sample.fields, [&](const auto& field) {
+          return named.contains(record_of(field.first)) == (step.kind == StepKind::Drop);
+        });
       });
     }
     return flow;
@@ -575,6 +774,7 @@ class Runner {
       if (batch.members.size() == step.count) out.items.emplace_back(std::exchange(batch, {}));
     }
     if (!batch.members.empty() && !step.flag) out.items.emplace_back(batch);
+    for (auto& item : out.items) pad(step, *item);
     return out;
   }
 
@@ -598,6 +798,7 @@ class Runner {
     }
     for (Item& rest : buckets)
       if (!rest.members.empty() && !step.flag) out.items.emplace_back(rest);
+    for (auto& item : out.items) pad(step, *item);
     return out;
   }
 
@@ -627,7 +828,10 @@ class Runner {
         break;
       }
       bool bad = item->verdict_failed;
-      for (const std::string& field : guarded_[&step]) bad = bad || item->fields.at(field).failed;
+      for (const std::string& field : guarded_[&step]) {
+        const Scalar& value = item->fields.at(field.ends_with('?') ? field.substr(0, field.size() - 1) : field);
+        bad = bad || (field.ends_with('?') ? value.missing_failed : value.failed);
+      }
       if (step.policy == "mask") item->fields["valid"] = integer(!bad);
       if (bad && step.policy == "fail") item->verdict_failed = item->settled = true;
       if (bad && step.policy != "fail") {
@@ -640,8 +844,15 @@ class Runner {
         }
         if (step.policy != "mask") continue;
         item->verdict_failed = item->settled = false;
-        for (const std::string& field : guarded_[&step])
-          if (item->fields[field].failed) item->fields[field] = {};
+        for (const std::string& field : guarded_[&step]) {
+          const bool marks = field.ends_with('?');
+          Scalar& value = item->fields.at(marks ? field.substr(0, field.size() - 1) : field);
+          if (marks && value.missing_failed) value.missing_failed = value.missing = false;
+          if (marks || !value.failed || value.is_list) continue;  // a list has no length that zeros could have
+          value.failed = false;
+          value.i = 0;
+          value.f = 0;
+        }
       }
       out.items.push_back(item);
     }
@@ -668,7 +879,7 @@ Outcome run(const Program& program) {
       std::vector<Member> record;
       for (const Item& sample : item->members.empty() ? std::vector<Item>{*item} : item->members) {
         for (const auto& [name, value] : sample.fields) {
-          if (!value.failed) continue;
+          if (!value.failed && !value.missing_failed) continue;
           outcome.failed = sample.id;
           return outcome;
         }

@@ -1,5 +1,6 @@
 // The reference interpreter against the independent model, on random programs: order, identities, values, draws,
 // failures.
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -58,11 +59,29 @@ std::string difference(const RandomProgram& random, const std::string& folder, s
       if (record->ids[m] != id)
         return fmt::format("record {} member {} is {}, in the model {}", r, m, to_string(record->ids[m]),
                            to_string(id));
-      if (record->fields.size() != members[m].fields.size()) return fmt::format("record {} has other fields", r);
+      size_t fields = 0;
+      for (const auto& [name, value] : members[m].fields) fields += value.optional ? 2 : 1;
+      if (record->fields.size() != fields) return fmt::format("record {} has other fields", r);
       for (const auto& [name, value] : record->fields) {
-        const Scalar s = value.at(static_cast<int64_t>(m));
-        const auto it = members[m].fields.find(name);
+        const bool marks = name.ends_with('?');
+        const auto it = members[m].fields.find(marks ? name.substr(0, name.size() - 1) : name);
         if (it == members[m].fields.end()) return fmt::format("field {} is not in the model", name);
+        if (it->second.is_list && !marks) {
+          std::vector<int64_t> items;
+          const int64_t count = value.size() / (record->is_batch ? static_cast<int64_t>(members.size()) : 1);
+          for (int64_t i = 0; i < count; ++i) items.push_back(value.at(static_cast<int64_t>(m) * count + i).i);
+          if (items != it->second.items)
+            return fmt::format("record {} sample {}: {} is [{}], in the model [{}]", r, to_string(id), name,
+                               fmt::join(items, ", "), fmt::join(it->second.items, ", "));
+          continue;
+        }
+        const Scalar s = value.at(static_cast<int64_t>(m));
+        if (marks) {
+          if ((s.i != 0) != it->second.missing)
+            return fmt::format("record {} sample {}: {} is {}, in the model {}", r, to_string(id), name, s.i,
+                               it->second.missing);
+          continue;
+        }
         if (s.i != it->second.i || s.f != it->second.f)
           return fmt::format("record {} sample {}: {} is {} {}, in the model {} {}", r, to_string(id), name, s.i, s.f,
                              it->second.i, it->second.f);

@@ -66,8 +66,27 @@ std::string text(const Expr& e) {
       return fmt::format("coin({})", e.f);
     case Op::Randint:
       return fmt::format("randint({}, {})", e.low, e.high);
+    case Op::IsMissing:
+      return fmt::format("is_missing({})", e.field);
+    case Op::Default:
+      return fmt::format("default({}, {})", e.field, text(e.args[0]));
+    case Op::DefaultList:
+      return fmt::format("default({}, [])", e.field);
+    case Op::Len:
+      return fmt::format("len({})", e.field);
+    case Op::At:
+      return fmt::format("{}[{}]", e.field, text(e.args[0]));
   }
   return {};
+}
+
+// As `padding={t: -1}`, or by the field's own name.
+std::string padding_text(const Step& s) {
+  std::string all;
+  for (const auto& [field, value] : s.padding) all += fmt::format("{}{}: {}", all.empty() ? "" : ", ", field, value);
+  if (s.padding.size() == 1 && s.count % 2 == 1)
+    return fmt::format(", {}={}", s.padding.begin()->first, s.padding.begin()->second);
+  return all.empty() ? "" : fmt::format(", padding={{{}}}", all);
 }
 
 std::string text(const Step& s) {
@@ -95,9 +114,12 @@ std::string text(const Step& s) {
       return s.endless ? "repeat()" : fmt::format("repeat({})", s.count);
     case StepKind::Batch:
       return fmt::format("batch({}, drop_remainder={})", s.count, s.flag);
+    case StepKind::Padded:
+      return fmt::format("padded_batch({}{}{}, drop_remainder={})", s.count, padding_text(s),
+                         s.length ? fmt::format(", length={}", s.length) : "", s.flag);
     case StepKind::Bucket:
-      return fmt::format("bucket_by_length({}, boundaries=[{}], batch_sizes=[{}], drop_remainder={})", text(s.expr),
-                         fmt::join(s.bounds, ", "), fmt::join(s.sizes, ", "), s.flag);
+      return fmt::format("bucket_by_length({}, boundaries=[{}], batch_sizes=[{}]{}, drop_remainder={})", text(s.expr),
+                         fmt::join(s.bounds, ", "), fmt::join(s.sizes, ", "), padding_text(s), s.flag);
     case StepKind::Assert:
       return fmt::format("assert({}, \"not so\")", text(s.expr));
     case StepKind::Unbatch:
@@ -123,6 +145,14 @@ std::string text(const Program& program, const Pipe& pipe) {
       out = fmt::format("csv(\"{}\", columns={{{}}})", pipe.file, columns);
       break;
     }
+    case Pipe::Source::Json:
+      out = fmt::format("jsonl(\"{}\", schema={{p: i64?, r: {{q: i64}}, t: list<i64>, o: list<i64>?}}{})", pipe.file,
+                        pipe.cycle ? fmt::format(", cycle_length={}, block_length={}", pipe.cycle, pipe.block) : "");
+      break;
+    case Pipe::Source::Join:
+      out = fmt::format("zip({}, {}, key={}, buffer_size={})", program.streams[pipe.arms[0]].stream,
+                        program.streams[pipe.arms[1]].stream, pipe.key, pipe.buffer);
+      break;
     case Pipe::Source::Stream:
       out = program.streams[pipe.arms[0]].stream;
       break;
@@ -176,7 +206,7 @@ class Random {
   uint64_t state_;
 };
 
-enum class Type { Int, Bool, Float };
+enum class Type { Int, Bool, Float, OptInt, List, OptList };
 
 class Generator {
  public:
@@ -197,7 +227,8 @@ class Generator {
     std::map<std::string, Type> fields;
     enum class Domain { Indexed, Holes, Data } domain = Domain::Indexed;
     bool batched = false;
-    int64_t most = 0;  // samples, at most
+    int64_t most = 0;    // samples, at most
+    bool fixed = false;  // a list may have a length that its type knows
   };
   static constexpr int64_t kMost = 300;
 
@@ -242,9 +273,130 @@ class Generator {
     return true;
   }
 
+  // A stream, together with what is made of it or of another one, paired by a key that both have.
+  bool join(Pipe& p, State& s) {
+    auto some = [&] { return static_cast<size_t>(random_.in(0, static_cast<int64_t>(program_.streams.size()) - 1)); };
+    const size_t arm = some(), from = random_.chance(70) ? arm : some();
+    if (renamed_.contains(arm) || renamed_.contains(from)) return false;
+    Pipe other;
+    other.stream = fmt::format("z{}", program_.streams.size());
+    other.source = Pipe::Source::Stream;
+    other.arms = {from};
+    if (random_.chance(60))
+      other.steps.push_back({.kind = StepKind::Window, .count = static_cast<uint64_t>(random_.in(1, 9))});
+    if (random_.chance(30))
+      other.steps.push_back({.kind = StepKind::Skip, .count = static_cast<uint64_t>(random_.in(1, 3))});
+    Expr read{.op = Op::Field};
+    read.field = "w";
+    other.steps.push_back({.kind = StepKind::Assign, .field = "b", .expr = read});
+    other.steps.push_back({.kind = StepKind::Select, .fields = {"b", "v"}});
+    p.source = Pipe::Source::Join;
+    p.arms = {arm, program_.streams.size()};
+    p.key = "v";
+    p.buffer = static_cast<size_t>(random_.in(1, 20));
+    s.domain = State::Domain::Data;
+    s.most = sizes_[arm].most + sizes_[from].most;
+    s.fields = {{"v", Type::Int}, {"w", Type::Int}, {"b", Type::Int}};
+    renamed_.insert(program_.streams.size());
+    sizes_.push_back(s);
+    program_.streams.push_back(std::move(other));
+    // Keys of random programs seldom agree.
+    if (random_.chance(85)) add(p, s, {.kind = StepKind::OnError, .policy = random_.chance(80) ? "skip" : "mask"});
+    return true;
+  }
+
+  // Lines of JSON in one or several files: a value that may be missing, one in a record, lists.
+  void json(Pipe& p, State& s, int64_t rows) {
+    p.source = Pipe::Source::Json;
+    p.file = fmt::format("json_{}_{}_*.jsonl", seed_, p.stream);
+    if (random_.chance(50)) {
+      p.cycle = static_cast<size_t>(random_.in(1, 3));
+      p.block = static_cast<size_t>(random_.in(1, 3));
+    }
+    const int64_t files = random_.in(1, 3);
+    const int bad = random_.chance(60) ? 0 : 6;
+    auto items = [&] {
+      std::vector<int64_t> out(static_cast<size_t>(random_.in(0, 4)));
+      for (int64_t& item : out) item = random_.in(-9, 9);
+      return out;
+    };
+    for (int64_t f = 0; f < files; ++f) {
+      const int64_t count = f + 1 == files ? rows : random_.in(0, rows);
+      rows -= count;
+      p.files.push_back(static_cast<size_t>(count));
+      std::string content;
+      for (int64_t r = 0; r < count; ++r) {
+        model::Scalar value, list;
+        list.is_list = true;
+        auto failed = [](model::Scalar x) {
+          x.failed = true;
+          return x;
+        };
+        auto missing = [](model::Scalar x, bool is, bool fails) {
+          x.optional = true;
+          x.missing = is;
+          x.missing_failed = fails;
+          return x;
+        };
+        if (random_.chance(bad / 2)) {  // no JSON: all of it fails
+          content += "{\"p\": 1,\n";
+          p.objects.push_back({{"p", missing(failed(value), false, true)},
+                               {"r.q", failed(value)},
+                               {"t", failed(list)},
+                               {"o", missing(failed(list), false, true)}});
+          continue;
+        }
+        std::map<std::string, model::Scalar> object;
+        std::string line;
+        auto entry = [&](std::string_view key, const std::string& text) {
+          line += fmt::format("{}\"{}\": {}", line.empty() ? "" : ", ", key, text);
+        };
+        const int64_t kind = random_.in(0, 9);
+        value.i = kind < 6 ? random_.in(-9, 9) : 0;
+        object["p"] = missing(value, kind >= 6, false);
+        if (kind < 8) entry("p", kind < 6 ? std::to_string(value.i) : "null");
+        if (random_.chance(bad)) {
+          object["r.q"] = failed({});
+          entry("r", random_.chance(50) ? "{}" : "{\"q\": \"x\"}");
+        } else {
+          value.i = random_.in(-9, 9);
+          object["r.q"] = value;
+          entry("r", fmt::format("{{\"q\": {}}}", value.i));
+        }
+        list.items = items();
+        object["t"] = list;
+        if (random_.chance(bad)) {
+          list.items.clear();
+          object["t"] = failed(list);
+          entry("t", "7");
+        } else {
+          entry("t", fmt::format("[{}]", fmt::join(list.items, ", ")));
+        }
+        list.items.clear();
+        if (random_.chance(30)) {
+          object["o"] = missing(list, true, false);
+        } else {
+          list.items = items();
+          object["o"] = missing(list, false, false);
+          entry("o", fmt::format("[{}]", fmt::join(list.items, ", ")));
+        }
+        content += "{" + line + "}\n";
+        p.objects.push_back(std::move(object));
+      }
+      std::ofstream(fmt::format("{}/json_{}_{}_{}.jsonl", folder_, seed_, p.stream, f), std::ios::binary) << content;
+    }
+    s.fields = {{"p", Type::OptInt}, {"t", Type::List}, {"o", Type::OptList}};
+    Expr read{.op = Op::Field};
+    read.field = "r.q";
+    add(p, s, {.kind = StepKind::Assign, .field = "q", .expr = read});
+    s.fields["q"] = Type::Int;
+    p.steps.push_back({.kind = StepKind::Drop, .fields = {"r"}});
+  }
+
   void source(Pipe& p, State& s) {
     const size_t streams = program_.streams.size();
     if (streams > 0 && random_.chance(15) && zip(p, s)) return;
+    if (streams > 0 && random_.chance(20) && join(p, s)) return;
     if (streams > 0 && random_.chance(p.stream.empty() ? 90 : 25)) {
       const int64_t kind = random_.in(0, 6);
       p.source = kind == 0  ? Pipe::Source::Stream
@@ -273,6 +425,7 @@ class Generator {
     }
     const int64_t rows = random_.chance(10) ? 0 : random_.in(1, 40);
     s.most = rows;
+    if (random_.chance(30)) return json(p, s, rows);
     if (random_.chance(65)) {
       p.source = Pipe::Source::Range;
       p.begin = random_.in(-5, 10);
@@ -327,6 +480,7 @@ class Generator {
         s.most *= static_cast<int64_t>(step.count);
         break;
       case StepKind::Batch:
+      case StepKind::Padded:
       case StepKind::Bucket:
       case StepKind::Unbatch:
         s.batched = step.kind != StepKind::Unbatch;
@@ -410,6 +564,16 @@ class Generator {
           for (int64_t bound = random_.in(-3, 3); random_.chance(60); bound += random_.in(1, 6))
             step.bounds.push_back(bound);
           for (size_t i = 0; i <= step.bounds.size(); ++i) step.sizes.push_back(small(1, 5));
+          pad(step, s);
+          return add(p, s, std::move(step));
+        }
+        if (has_lists(s) || random_.chance(10)) {
+          Step step{.kind = StepKind::Padded, .count = small(1, 7), .flag = random_.chance(30)};
+          if (random_.chance(25) && !s.fixed) {
+            step.length = small(1, 6);
+            s.fixed = true;
+          }
+          pad(step, s);
           return add(p, s, std::move(step));
         }
         return add(p, s, {.kind = StepKind::Batch, .count = small(1, 7), .flag = random_.chance(30)});
@@ -418,7 +582,8 @@ class Generator {
         if (s.batched) return;
         Step step{.kind = StepKind::OnError,
                   .policy = random_.of<std::string>({"fail", "skip", "skip", "mask", "quarantine"})};
-        if (step.policy == "mask" && s.fields.contains("valid")) return;
+        // Of a list masked values have a length only where its type knows it.
+        if (step.policy == "mask" && (s.fields.contains("valid") || s.fixed)) return;
         if (random_.chance(30) && step.policy != "fail") step.max_errors = small(0, 4);
         return add(p, s, std::move(step));
       }
@@ -434,8 +599,29 @@ class Generator {
     }
   }
 
+  static bool has_lists(const State& s) {
+    return std::ranges::any_of(s.fields,
+                               [](const auto& f) { return f.second == Type::List || f.second == Type::OptList; });
+  }
+  void pad(Step& step, const State& s) {
+    for (const auto& [name, type] : s.fields)
+      if ((type == Type::List || type == Type::OptList) && random_.chance(40)) step.padding[name] = random_.in(-3, 3);
+  }
+
   void assign(Pipe& p, State& s, const std::string& field, Type type) {
     uint64_t draws = 0;
+    // What may be missing, and lists, are copied, or become what is never missing.
+    if (type == Type::Int && field != "w" && !(field == "v" && !p.stream.empty()) && random_.chance(20)) {
+      for (const Type kind : {Type::OptInt, Type::List, Type::OptList}) {
+        std::optional<Expr> copy = random_.chance(50) ? this->field(s, kind) : std::nullopt;
+        if (!copy) continue;
+        const bool defaulted = kind == Type::OptList && random_.chance(50);
+        if (defaulted) copy->op = Op::DefaultList;
+        s.fields[field] = defaulted ? Type::List : kind;
+        p.steps.push_back({.kind = StepKind::Assign, .field = field, .expr = std::move(*copy)});
+        return;
+      }
+    }
     draws_ = &draws;
     std::optional<Expr> e = type == Type::Int ? integer(s, 2, true) : type == Type::Bool ? boolean(s, 2) : real(s, 1);
     draws_ = nullptr;
@@ -469,6 +655,8 @@ class Generator {
       if (auto e = field(s, Type::Int)) return e;
       return draw(Op::Randint);
     }
+    if (random_.chance(25))
+      if (auto e = of_json(s, depth)) return e;
     if (random_.chance(15)) {
       auto c = boolean(s, depth - 1);
       if (!c) return std::nullopt;
@@ -494,7 +682,33 @@ class Generator {
     if (!b) return std::nullopt;
     return Expr{.op = op, .args = {*a, *b}};
   }
+  // A whole number of what may be missing, or of a list.
+  std::optional<Expr> of_json(const State& s, int depth) {
+    if (random_.chance(50)) {
+      auto e = field(s, Type::OptInt);
+      if (!e) return std::nullopt;
+      auto other = integer(s, depth - 1, false);
+      if (!other) return std::nullopt;
+      e->op = Op::Default;
+      e->args = {*other};
+      return e;
+    }
+    auto e = field(s, Type::List);
+    if (!e) return std::nullopt;
+    e->op = random_.chance(50) ? Op::Len : Op::At;
+    if (e->op == Op::Len) return e;
+    auto at = random_.chance(60) ? Expr{.op = Op::Int, .i = random_.in(-1, 0)} : integer(s, depth - 1, true);
+    if (!at) return std::nullopt;
+    e->args = {*at};
+    return e;
+  }
   std::optional<Expr> boolean(const State& s, int depth) {
+    if (random_.chance(15)) {
+      if (auto e = field(s, random_.chance(50) ? Type::OptInt : Type::OptList)) {
+        e->op = Op::IsMissing;
+        return e;
+      }
+    }
     if (random_.chance(15))
       if (auto e = field(s, Type::Bool)) return e;
     if (random_.chance(15))

@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
-"""grammar/pipeline.schema.json takes every YAML program that Zephon takes, and refuses what has another shape.
+"""grammar/pipeline.schema.json takes every YAML program that Zephon takes, and refuses what has another shape. Its
+operators and their parameters are those of the operator table; ZEPHON_BLESS=1 writes them.
 
-usage: schema_test.py ROOT
+usage: schema_test.py ZEPHONC ROOT
 """
 import json
 import os
 import re
+import subprocess
 import sys
 
 import jsonschema
 import yaml
 
-ROOT = sys.argv[1]
+ZEPHONC, ROOT = os.path.abspath(sys.argv[1]), sys.argv[2]
 BAD = {
     "no version": "steps: [{range: 3}]",
     "another version": "zpl: 2\nsteps: [{range: 3}]",
@@ -22,6 +24,8 @@ BAD = {
     "no source": "zpl: 1\nsteps: []",
     "two keys in a step": "zpl: 1\nsteps:\n- range: 3\n- take: 3\n  skip: 4",
     "no operator": "zpl: 1\nsteps: [{range: 3}, {takes: 3}]",
+    "no such parameter": "zpl: 1\nsteps: [{range: 3}, {batch: {batch_sizes: 3}}]",
+    "arguments by name of streams": "zpl: 1\nsteps: [{zip: {first: a, second: b}}]",
     "if without then": "zpl: 1\nsteps: [{range: 3}, {if: true}]",
     "set of a list": "zpl: 1\nsteps: [{range: 3}, {set: [x]}]",
     "an empty chain": "zpl: 1\nsteps: [{range: 3}, {set: {x: []}}]",
@@ -56,6 +60,32 @@ def programs():
                             yield name, part
 
 
+# Steps that have a form of their own in YAML.
+FORMS = {"assign", "drop", "filter", "select"}
+# Operators whose further arguments go by names that the program chooses: streams, parts.
+OPEN = {"mix", "split"}
+
+
+def operators():
+    """The JSON text of #/$defs/operator, from `zephonc ops --markdown`."""
+    page = subprocess.run([ZEPHONC, "ops", "--markdown"], capture_output=True, text=True, check=True).stdout
+    steps = page.split("\n## Steps")[1].split("\n## Expressions")[0]
+    lines = []
+    for name, summary, signature in re.findall(r"(?ms)^### `(\w+)`\n\n([^\n]*)\n\n```\n\w+\((.*?)\)\n```\n", steps):
+        if name in FORMS:
+            continue
+        parameters = re.findall(r"(?:^|, )(\w+)\??: ", re.sub(r"\((?:[^()]|\([^()]*\))*\)", "", signature))
+        allowed = json.dumps({"enum": parameters} if parameters else False)
+        if name in OPEN:
+            allowed = '{"$ref": "#/$defs/name"}'
+        lines.append(f'        {json.dumps(name)}: {{\n          "$ref": "#/$defs/call",\n'
+                     f'          "description": {json.dumps(summary, ensure_ascii=False)},\n'
+                     f'          "propertyNames": {allowed}\n        }}')
+    return ('    "operator": {\n      "description": "A source or a step with its arguments. Made of the operator table.",\n'
+            '      "type": "object",\n      "minProperties": 1,\n      "maxProperties": 1,\n'
+            '      "additionalProperties": false,\n      "properties": {\n' + ",\n".join(lines) + "\n      }\n    },\n")
+
+
 def words(node):
     """What BaseLoader read, with nothing where nothing stands."""
     if isinstance(node, dict):
@@ -66,10 +96,21 @@ def words(node):
 
 
 def main():
-    schema = json.load(open(os.path.join(ROOT, "grammar/pipeline.schema.json"), encoding="utf-8"))
+    path = os.path.join(ROOT, "grammar/pipeline.schema.json")
+    text = open(path, encoding="utf-8").read()
+    begin, end = text.index('    "operator": {\n'), text.index('    "pipe": {\n')
+    faults, good = [], 0
+    if text[begin:end] != operators():
+        if os.environ.get("ZEPHON_BLESS"):
+            text = text[:begin] + operators() + text[end:]
+            open(path, "w", encoding="utf-8").write(text)
+        else:
+            faults.append("#/$defs/operator is not the operator table (ZEPHON_BLESS=1 writes it)")
+    schema = json.loads(text)
+    known = schema["$defs"]["operator"]["properties"]
+    faults += [f"`{name}` is no operator" for name in sorted(OPEN - set(known))]
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
-    faults, good = [], 0
     for where, text in programs():
         good += 1
         # Words as they stand, and numbers and truth values as an editor's YAML reads them.

@@ -210,7 +210,7 @@ class Parser {
 
     CLI::App* convert = command("convert", "turn a .zpl program into YAML, or back; nothing is lost");
     convert->add_option("FILE", o_.file, "the program")->required()->type_name("");
-    convert->add_option("-o", o_.out, "write into this file (default: standard output)")->type_name("OUT");
+    convert->add_option("-o", o_.out, "write into this file (default: standard output)")->type_name("FILE");
 
     CLI::App* init = command("init", "look at a folder of data and write a first pipeline that runs");
     init->add_option("FOLDER", o_.file, "the data")->required()->type_name("");

@@ -39,6 +39,7 @@ int dispatch(const zephon::Options& options) {
 
 int main(int argc, char** argv) {
   zephon::ignore_closed_pipes();
+  zephon::end_when_asked();
   zephon::Options options;
   if (auto code = zephon::parse_command_line(argc, argv, options)) return *code;
   try {

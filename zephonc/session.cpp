@@ -137,6 +137,20 @@ std::string Session::fingerprint() const {
   return hex_digest(all);
 }
 
+std::vector<std::string> Session::side_files() const {
+  std::vector<std::string> paths = program_->imports;
+  std::set<std::string> tables;
+  for (size_t i = 0; i < graph().expr_count(); ++i) {
+    const Expr& expr = graph().expr({static_cast<int32_t>(i)});
+    if (!is_data_constant(expr) || !expr.attrs.has("path")) continue;
+    const std::string& path = expr.attrs.text("path");
+    tables.insert(path.starts_with('/') || base_dir_.empty() ? path
+                                                             : (std::filesystem::path(base_dir_) / path).string());
+  }
+  paths.insert(paths.end(), tables.begin(), tables.end());
+  return paths;
+}
+
 std::optional<int> Session::optimizer_options(OptimizeOptions& out) const {
   out.no_optimize = options_.no_optimize;
   for (const std::string& name : options_.disable) {

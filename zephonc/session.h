@@ -38,6 +38,8 @@ class Session {
   const std::string& base_dir() const { return base_dir_; }
   /// Of what the program means with these parameters, the content of its side tables and our version, in hex.
   std::string fingerprint() const;
+  /// Paths of what the program reads besides its sources: the files that it imports, and its side tables.
+  std::vector<std::string> side_files() const;
   uint32_t line_of(const Span& span) const;
   /// What stands there, at most one line of it.
   std::string text_of(const Span& span) const;

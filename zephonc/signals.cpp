@@ -1,8 +1,12 @@
 #include "zephonc/signals.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <string_view>
+
+#include "zephonc/command_line.h"
 
 namespace zephon {
 namespace {
@@ -13,11 +17,20 @@ static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_alw
 
 void on_stop(int number) {
   stop.store(number);
-  for (int next : {SIGINT, SIGTERM, SIGHUP}) signal(next, SIG_DFL);
+  for (int next : {SIGINT, SIGTERM}) signal(next, SIG_DFL);
 }
 void on_status(int) { status.store(true); }
 
+void on_end(int) {
+  constexpr std::string_view kMessage = "error[R0506]: asked to end\n  = more: zephonc explain R0506\n";
+  if (write(STDERR_FILENO, kMessage.data(), kMessage.size()) < 0) _exit(kExitRun);
+  _exit(kExitRun);
+}
+
 void handle(int number, void (*handler)(int)) {
+  // Under nohup a hang-up does not concern us.
+  struct sigaction before {};
+  if (number == SIGHUP && sigaction(number, nullptr, &before) == 0 && before.sa_handler == SIG_IGN) return;
   struct sigaction action {};
   action.sa_handler = handler;
   action.sa_flags = SA_RESTART;
@@ -28,6 +41,9 @@ void handle(int number, void (*handler)(int)) {
 }  // namespace
 
 void ignore_closed_pipes() { signal(SIGPIPE, SIG_IGN); }
+void end_when_asked() {
+  for (int number : {SIGINT, SIGTERM, SIGHUP}) handle(number, on_end);
+}
 
 SignalScope::SignalScope() {
   stop = 0;
@@ -36,7 +52,8 @@ SignalScope::SignalScope() {
 }
 
 SignalScope::~SignalScope() {
-  for (int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) signal(number, SIG_DFL);
+  end_when_asked();
+  signal(SIGQUIT, SIG_DFL);
 }
 
 int stop_signal() { return stop.load(); }

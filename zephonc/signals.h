@@ -6,6 +6,9 @@ namespace zephon {
 
 /// From the start of the process: a closed pipe is an error of write(), not the end of us.
 void ignore_closed_pipes();
+/// From the start of the process: where no run polls for signals (SignalScope), being asked to stop ends it at once, by
+/// message and exit code as a run ends. What was being written stays under its temporary name.
+void end_when_asked();
 
 /// While it lives, the signals set flags. A second request to stop has its usual effect, at once.
 class SignalScope {

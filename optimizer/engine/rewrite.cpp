@@ -22,8 +22,8 @@ class Engine final : public Rewriter {
   Engine(Graph& graph, Door& door, const OpTable& ops, const Machine& machine, bool verify)
       : graph_(graph), door_(door), ops_(ops), machine_(machine), verify_(verify) {}
 
-  void run(Phase phase) {
-    for (const RuleEntry& entry : all_rules())
+  void run(std::span<const RuleEntry> rules, Phase phase) {
+    for (const RuleEntry& entry : rules)
       if (entry.phase == phase && door_.enabled(*entry.rule)) rules_.push_back(entry.rule);
     if (rules_.empty()) return;
     for (int sweep = 0; sweep < kMostSweeps; ++sweep)
@@ -61,9 +61,13 @@ class Engine final : public Rewriter {
     users_[index(inner)] = std::move(users_[index(outer)]);
     users_[index(outer)] = {inner};
     // `outer` sees the fields that `inner` saw; both see a stream of the kind that `outer` made.
+    // What it assigns itself it has in any case: `inner` may still name a field that a removed step gave it.
     std::vector<Field> fields = graph_.node(source).type.fields;
-    for (const Field& f : o.type.fields)
-      if (!i.type.find(f.name)) fields.push_back(f);
+    for (const Field& f : o.type.fields) {
+      const bool own = std::ranges::any_of(o.assigns, [&](const Assign& a) { return a.field == f.name; });
+      const bool there = std::ranges::any_of(fields, [&](const Field& known) { return known.name == f.name; });
+      if (!there && (own || !i.type.find(f.name))) fields.push_back(f);
+    }
     i.type = o.type;
     o.type.fields = std::move(fields);
     // What nothing below `outer` needed, `inner` may (the key of a bucketing batch), now that it is below.
@@ -296,8 +300,9 @@ class Engine final : public Rewriter {
 
 }  // namespace
 
-void rewrite(Graph& graph, Phase phase, Door& door, const OpTable& ops, const Machine& machine, bool verify) {
-  Engine(graph, door, ops, machine, verify).run(phase);
+void rewrite(Graph& graph, std::span<const RuleEntry> rules, Phase phase, Door& door, const OpTable& ops,
+             const Machine& machine, bool verify) {
+  Engine(graph, door, ops, machine, verify).run(rules, phase);
 }
 
 }  // namespace zephon

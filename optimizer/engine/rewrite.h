@@ -7,8 +7,9 @@
 
 namespace zephon {
 
-/// Runs the rules of one phase, in their order, until none changes anything. Problems that the verifier finds go to the
-/// door: after each application with `verify`, else once at the end.
-void rewrite(Graph& graph, Phase phase, Door& door, const OpTable& ops, const Machine& machine, bool verify);
+/// Runs those of `rules` that belong to one phase, in their order, until none changes anything. Problems that the
+/// verifier finds go to the door: after each application with `verify`, else once at the end.
+void rewrite(Graph& graph, std::span<const RuleEntry> rules, Phase phase, Door& door, const OpTable& ops,
+             const Machine& machine, bool verify);
 
 }  // namespace zephon

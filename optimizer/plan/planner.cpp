@@ -191,6 +191,7 @@ class Planner {
   Pending plan_merge(NodeId id, const std::vector<IndexStep>& steps) {
     PlanNode n;
     const bool pairs = pairs_rows(node(id));  // carries out renumberings by those of its inputs
+    const bool joins = joins_rows(node(id));
     n.kind = steps.empty() || pairs ? PlanNode::Kind::Serial : PlanNode::Kind::Ordered;
     n.node = id;
     n.concurrency = 1;
@@ -209,7 +210,7 @@ class Planner {
       }
       Pending p = plan_stream(inputs[k], arm);
       FieldSet columns = needed;
-      if (pairs) std::erase_if(columns, [&](const std::string& f) { return !node(inputs[k]).type.find(f); });
+      if (pairs || joins) std::erase_if(columns, [&](const std::string& f) { return !node(inputs[k]).type.find(f); });
       if (holds) hold_verdict(p, columns);
       flush(p, columns);
       // A serial operator passes on what it is given; the arms of a merge must agree.

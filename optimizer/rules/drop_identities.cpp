@@ -39,6 +39,10 @@ ExprId kept(const Graph& graph, ExprId expr) {
     if (is_all(graph, e.args[1], identity.constant)) return e.args[0];
     if (identity.left && is_all(graph, e.args[0], identity.constant)) return e.args[1];
   }
+  // What chooses between two, where the choice is made. A failure of the other does not matter there.
+  if ((e.op->name == "where" || e.op->name == "fill" || e.op->name == "choose") && e.args.size() == 3)
+    for (const size_t arm : {size_t{1}, size_t{2}})
+      if (is_all(graph, e.args[0], arm == 1 ? 1 : 0)) return e.args[arm];
   if (e.op->name == "cast" && graph.expr(e.args[0]).type.elem == e.type.elem) return e.args[0];
   return {};
 }
@@ -64,13 +68,17 @@ constexpr Guard kGuards[] = {
 ZEPHON_RULE_DEF(DropIdentities) = {
     .name = "drop_identities",
     .summary =
-        "Work that returns its operand unchanged goes: x + 0 for integers, x * 1, x / 1, p and true, p or false.",
-    .law = "x + 0 = x, x * 1 = x, x / 1 = x, p and true = p, p or false = p",
+        "Work that returns its operand unchanged goes: x + 0 for integers, x * 1, x / 1, p and true, p or false, "
+        "`where` with a constant condition.",
+    .law = "x + 0 = x, x * 1 = x, x / 1 = x, p and true = p, p or false = p, where(true, x, y) = x",
     .ends = "one operation fewer",
     .guards = kGuards,
     .match_expr = match,
     .apply_expr = apply,
     .examples = R"explain(
+fires  # the condition is known once it is folded
+range(100) | x = where(sqrt(9.0) == 3.0, index, -index)
+
 fires
 range(100) | x = index * 1
 

@@ -220,6 +220,8 @@ class Runner::Engine final : public SerialEvents {
   void fail_machine(const std::string& what);
   bool batch_wanted(uint64_t ordinal) const;
   State state() const;
+  /// From the delivering operator: calls on_state where it is time.
+  void tell_state();
   bool restore_locked(const State& from);
   void watch();
   StallReport stall_report() const;
@@ -267,7 +269,7 @@ class Runner::Engine final : public SerialEvents {
   Lane* marked_source_ = nullptr;
   std::vector<SerialOp*> marked_;
   std::string marked_steps_;
-  int64_t last_mark_ns_ = 0;
+  int64_t last_mark_ns_ = 0, last_state_ns_ = monotonic_ns();
   std::vector<SerialOp*> begun_;
   std::mutex watch_mutex_;
   std::condition_variable watch_signal_;
@@ -311,6 +313,7 @@ class Runner::Engine::DeliverOp final : public SerialOp {
       if (held_) return;
       mark_ = *chunk->mark;
       mark_.records = ordinal_;
+      engine_.tell_state();
       return;
     }
     if (batched_) {
@@ -404,6 +407,7 @@ class Runner::Engine::DeliverOp final : public SerialOp {
     NodeCounters::add(counters.rows_out, 1);
     const RunOptions& options = engine_.options_;
     if (options.take && engine_.result_.records >= *options.take) engine_.end_run(RunResult::End::Complete);
+    engine_.tell_state();
   }
   // In order of members, then of fields.
   bool check(const Chunk& chunk, int64_t row) {
@@ -501,11 +505,14 @@ SerialOp* Runner::Engine::build_serial(PlanNodeId id, Group* group, std::vector<
                                        Failure& failure) {
   const PlanNode& node = plan_.at(id);
   std::vector<Input> inputs;
-  const bool pairs = node.kind == PlanNode::Kind::Serial && pairs_rows(plan_.graph.node(node.node));
+  const bool serial = node.kind == PlanNode::Kind::Serial;
+  const bool pairs = serial && pairs_rows(plan_.graph.node(node.node));
+  const bool joins = serial && joins_rows(plan_.graph.node(node.node));
   for (size_t port = 0; port < node.inputs.size(); ++port) {
     std::vector<std::string> arm;
     inputs.push_back(build_above(node.inputs[port], group, arm, failure));
-    if (pairs) {
+    if (joins && port > 0) std::erase(arm, plan_.graph.node(node.node).attrs.text("key"));
+    if (pairs || joins) {
       columns.insert(columns.end(), arm.begin(), arm.end());
       continue;
     }
@@ -1282,6 +1289,14 @@ void Runner::Engine::again(SerialOp& repeat, uint64_t pass) {
   std::lock_guard lock(mutex_);
   repeats_.push_back(&repeat);
   passes_[&repeat] = pass;
+}
+
+void Runner::Engine::tell_state() {
+  if (!options_.on_state) return;
+  const int64_t now = monotonic_ns();
+  if (static_cast<double>(now - last_state_ns_) < options_.state_seconds * 1e9) return;
+  last_state_ns_ = now;
+  options_.on_state(state());
 }
 
 State Runner::Engine::state() const {

@@ -66,7 +66,7 @@ struct RunOptions {
   uint64_t rank = 0, world_size = 1;  ///< record g of an epoch goes to rank g mod world_size
   double stall_timeout = 0;           ///< seconds without a record after which on_stall is called; 0: never
   std::function<void(const StallReport&)> on_stall;  ///< from a thread of its own; the run stops after it
-  const std::atomic<bool>* stop = nullptr;  ///< set from outside (Ctrl-C): finish what was delivered, then end
+  const std::atomic<bool>* stop = nullptr;           ///< set from outside (Ctrl-C): finish what was delivered, then end
   /// A rejected sample, for the quarantine file and for logs; in order.
   std::function<void(const RunFailure& failure, const Node& node, const std::string& policy)> on_error;
   std::function<void(const WorkSpan& span)> on_span;  ///< from any thread of the run
@@ -74,6 +74,10 @@ struct RunOptions {
   std::string program_fingerprint;  ///< kept in states
   bool save_state = false;          ///< RunResult::state is wanted: the operators note their states on the way
   double mark_seconds = 0.1;        ///< how often, at most
+  /// What a killed run could go on from, about every `state_seconds`; between two deliveries, never concurrently with
+  /// one. With `save_state`.
+  std::function<void(const State& state)> on_state;
+  double state_seconds = 2;
 };
 
 struct OperatorReport {

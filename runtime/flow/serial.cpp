@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <list>
+#include <unordered_map>
 
 #include "graph/op_def.h"
 #include "graph/padding.h"
@@ -13,6 +15,7 @@ namespace zephon {
 namespace {
 
 constexpr size_t kFlushRows = 16384;
+constexpr std::string_view kTooManyErrors = "R0411";
 constexpr size_t kIsolateBytes = 1024;  // a row as large as this is held without its chunk
 
 struct Place {
@@ -171,9 +174,13 @@ class RowOpNode final : public SerialOp, private RowSink {
     ports_.advance(port, node_.on_batches);
     const Chunk& chunk = *current_.chunk;
     bool failed_row = node_.on_batches ? is_failed_row(chunk) : !chunk.issues.empty() && chunk.row_failed(current_.row);
-    if (failed_row && !policy_) {  // no arrival, but it is known by the arm that it came from
-      if (merges_) word_ = static_cast<uint64_t>(port);
+    // No arrival, but it is known by the arm that it came from. What ends the run no policy below may handle.
+    const bool ends_run = failed_row && find_failure()->failure()->code == kTooManyErrors;
+    if (failed_row && (!policy_ || ends_run)) {
+      if (ends_run) flush();  // it ends the run as the sample that it is, whatever others have become
+      if (merges_ && !ends_run) word_ = static_cast<uint64_t>(port);
       emit_place(std::move(current_));
+      if (ends_run) flush();
       return;
     }
     Row row;
@@ -231,7 +238,7 @@ class RowOpNode final : public SerialOp, private RowSink {
     }
     failure.failure.message = fmt::format("{} samples failed, and max_errors is {}; the last: {}", rejected_ + 1,
                                           graph_node_.attrs.integer("max_errors"), failure.failure.message);
-    failure.failure.code = "R0411";
+    failure.failure.code = kTooManyErrors;
     flush();
     auto failed = std::make_shared<Chunk>(*slice(current_.chunk, current_.row, 1));
     failed->issues = {{0, Issue::kFailedRow, std::make_shared<Value>(Value::failed(failure.failure))}};
@@ -764,6 +771,218 @@ class ZipNode final : public MergingOp {
   size_t outer_words_;
 };
 
+// One row of each input makes one row where their keys are equal: graph/pairs.h has the rule.
+class JoinNode final : public MergingOp {
+ public:
+  JoinNode(const Plan& plan, const PlanNode& node, const std::vector<std::string>& columns, BufferPool& pool)
+      : MergingOp(node, pool),
+        graph_node_(plan.graph.node(node.node)),
+        most_(static_cast<size_t>(graph_node_.attrs.integer("buffer_size"))) {
+    for (const std::string& name : columns) types_.push_back(graph_node_.type.find(name)->type);
+    for (NodeId input : graph_node_.inputs) {
+      // Each input has its columns in the order of their names.
+      std::vector<std::string> names;
+      for (const std::string& name : columns)
+        if (plan.graph.node(input).type.find(name)) names.push_back(name);
+      std::ranges::sort(names);
+      Arm& arm = arms_.emplace_back();
+      for (const std::string& name : names) {
+        if (name == graph_node_.attrs.text("key")) arm.key = static_cast<int32_t>(arm.to.size());
+        arm.to.push_back(static_cast<int32_t>(std::ranges::find(columns, name) - columns.begin()));
+      }
+    }
+  }
+  void begin(const EpochContext& context) override {
+    MergingOp::begin(context);
+    for (Arm& arm : arms_) {
+      arm.waiting.clear();
+      arm.by_key.clear();
+    }
+    current_.reset();
+    first_ended_ = over_ = false;
+    arm_ = last_ = 1;
+  }
+  int wanted() const override {
+    const size_t port = first_ended_ ? last_ : current_ ? arm_ : 0;
+    return static_cast<int>(std::min(port, arms_.size() - 1));
+  }
+
+ private:
+  struct Waiting {
+    std::string key;
+    ChunkPtr row;
+  };
+  struct Arm {
+    std::vector<int32_t> to;  // for each of its columns, the place among those of a pair
+    int32_t key = 0;
+    std::list<Waiting> waiting;  // in order of arrival
+    std::unordered_map<std::string, std::list<Waiting>::iterator> by_key;
+  };
+
+  void process() override {
+    while (step()) {
+    }
+    if (pending_.size() > 0) push(pending_.take(pool_));
+    if (!over_ || finished_) return;
+    finished_ = true;
+    out->end();
+  }
+  // False where it waits, or all is over.
+  bool step() {
+    if (over_) return false;
+    if (first_ended_) return step_of_the_rest();
+    ChunkPtr row;
+    if (!current_) {
+      if (!take(0, row)) {
+        first_ended_ = ports_.ended(0);
+        return first_ended_;
+      }
+      if (!admit(row, 0)) return true;
+      current_ = std::move(row);
+      wanted_ = key_;
+      arm_ = 1;
+      return true;
+    }
+    if (arm_ == arms_.size()) {
+      std::vector<ChunkPtr> parts = {std::exchange(current_, nullptr)};
+      for (size_t i = 1; i < arms_.size(); ++i) {
+        auto at = arms_[i].by_key.find(wanted_);
+        parts.push_back(std::move(at->second->row));
+        arms_[i].waiting.erase(at->second);
+        arms_[i].by_key.erase(at);
+      }
+      add(joined(parts, nullptr));
+      return true;
+    }
+    Arm& arm = arms_[arm_];
+    if (arm.by_key.contains(wanted_)) {
+      ++arm_;
+    } else if (arm.waiting.size() == most_) {
+      fail(std::exchange(current_, nullptr), 0, no_partner(graph_node_, wanted_, arm_, false));
+    } else if (!take(static_cast<int>(arm_), row)) {
+      if (!ports_.ended(static_cast<int>(arm_))) return false;
+      fail(std::exchange(current_, nullptr), 0, no_partner(graph_node_, wanted_, arm_, true));
+    } else if (admit(row, arm_)) {
+      if (arm.by_key.contains(key_)) {
+        fail(std::move(row), arm_, key_twice(graph_node_, key_, arm_));
+        return true;
+      }
+      // What waits for long must not hold the chunk that it came in.
+      arm.waiting.push_back({key_, key_ == wanted_ ? row : isolate(pool_, *row, 0)});
+      arm.by_key.emplace(key_, std::prev(arm.waiting.end()));
+    }
+    return true;
+  }
+  bool step_of_the_rest() {
+    if (last_ == arms_.size()) {
+      over_ = true;
+      return false;
+    }
+    Arm& arm = arms_[last_];
+    ChunkPtr row;
+    if (!arm.waiting.empty()) {
+      fail(std::move(arm.waiting.front().row), last_, never_asked_for(graph_node_, arm.waiting.front().key, last_));
+      arm.waiting.pop_front();
+    } else if (take(static_cast<int>(last_), row)) {
+      if (admit(row, last_)) fail(row, last_, never_asked_for(graph_node_, key_, last_));
+    } else if (ports_.ended(static_cast<int>(last_))) {
+      ++last_;
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  bool take(int port, ChunkPtr& row) {
+    if (ports_.empty(port)) return false;
+    row = slice(ports_.front(port), ports_.row(port), 1);
+    ports_.advance(port, false);
+    return true;
+  }
+  // Its key into `key_`; false where the row, or its key, has failed: then it comes out as it is.
+  bool admit(const ChunkPtr& row, size_t arm) {
+    if (const Issue* issue = row->issue(0, Issue::kFailedRow)) {
+      fail(row, arm, *issue->value->failure());
+    } else if (const Issue* bad = row->issue(0, arms_[arm].key)) {
+      fail(row, arm, *bad->value->failure());
+    } else {
+      key_ = join_key(to_value(row->columns[static_cast<size_t>(arms_[arm].key)].at(0)));
+      return true;
+    }
+    return false;
+  }
+  void fail(const ChunkPtr& row, size_t arm, const Failure& why) {
+    std::vector<ChunkPtr> parts(arms_.size());
+    parts[arm] = row;
+    add(joined(parts, &why));
+  }
+  void add(ChunkPtr row) {
+    pending_.add({std::move(row), 0});
+    if (pending_.size() >= kFlushRows) push(pending_.take(pool_));
+  }
+
+  // A pair, or a failed row of one input: what the others would have given has failed too.
+  ChunkPtr joined(const std::vector<ChunkPtr>& parts, const Failure* why) {
+    auto out_row = std::make_shared<Chunk>();
+    out_row->rows = 1;
+    out_row->columns.resize(types_.size());
+    std::vector<uint8_t> given(types_.size());
+    std::vector<uint64_t> words, own;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (!parts[i]) continue;
+      const Chunk& part = *parts[i];
+      parts[i]->ids.words(0, own);
+      words.insert(words.end(), own.begin(), own.end());
+      out_row->bytes += part.bytes;
+      out_row->keep.push_back(parts[i]);
+      for (size_t c = 0; c < part.columns.size(); ++c) {
+        const auto to = static_cast<size_t>(arms_[i].to[c]);
+        if (given[to]) continue;  // the key, once more
+        given[to] = 1;
+        out_row->columns[to] = part.columns[c];
+        if (const Issue* issue = part.issue(0, static_cast<int32_t>(c)))
+          out_row->issues.push_back({0, arms_[i].to[c], issue->value});
+      }
+    }
+    for (size_t c = 0; c < types_.size() && why; ++c) {
+      if (given[c]) continue;
+      out_row->columns[c] = zeros(types_[c]);
+      out_row->issues.push_back({0, static_cast<int32_t>(c), std::make_shared<Value>(Value::failed(*why))});
+    }
+    if (why) out_row->issues.push_back({0, Issue::kFailedRow, std::make_shared<Value>(Value::failed(*why))});
+    std::ranges::sort(out_row->issues, {}, &Issue::column);
+    const uint32_t offsets[] = {0, static_cast<uint32_t>(words.size())};
+    out_row->ids = Ids::dense(pool_, words, offsets);
+    return out_row;
+  }
+  Column zeros(const Type& type) {
+    TensorRef row;
+    row.elem = type.elem;
+    row.rank = static_cast<int32_t>(type.rank());
+    for (size_t d = 0; d < type.rank(); ++d) row.shape[d] = std::max<int64_t>(type.shape[d].extent, 0);
+    if (type.has_static_shape()) {
+      Column column = make_fixed_column(pool_, row, 1);
+      std::memset(column.data, 0, column.row_bytes);
+      return column;
+    }
+    static std::byte none[1];
+    Column column = make_ref_column(pool_, row.elem, row.rank, 1);
+    row.data = none;
+    column.refs[0] = row;
+    return column;
+  }
+
+  const Node& graph_node_;
+  size_t most_;
+  std::vector<Type> types_;  // of the columns of a pair
+  std::vector<Arm> arms_;
+  ChunkPtr current_;  // of the first input, with its key
+  std::string wanted_, key_;
+  size_t arm_ = 1, last_ = 1;
+  bool first_ended_ = false, over_ = false;
+  Gatherer pending_;
+};
+
 class OrderedNode final : public MergingOp {
  public:
   using MergingOp::MergingOp;
@@ -870,6 +1089,7 @@ std::unique_ptr<SerialOp> make_serial_op(const Plan& plan, const PlanNode& node,
       return std::make_unique<OrderedNode>(node, pool);
     default:
       if (pairs_rows(plan.graph.node(node.node))) return std::make_unique<ZipNode>(node, pool);
+      if (joins_rows(plan.graph.node(node.node))) return std::make_unique<JoinNode>(plan, node, columns, pool);
       return std::make_unique<RowOpNode>(plan, node, columns, pool, events);
   }
 }

@@ -39,6 +39,14 @@ std::vector<std::string> names_of(const CommandInfo& command) {
 bool is_folder(const OptionInfo& option) { return option.argument == "DIR"; }
 bool is_file(const OptionInfo& option) { return option.argument.starts_with("FILE"); }
 
+std::vector<std::string> valued_options(const CommandInfo& command) {
+  std::vector<std::string> out;
+  for (const OptionInfo& option : command.options) {
+    if (!option.argument.empty()) out.push_back(option.name);
+  }
+  return out;
+}
+
 std::vector<std::string> command_names(const std::vector<CommandInfo>& commands) {
   std::vector<std::string> out;
   for (const CommandInfo& command : commands) out.push_back(command.name);
@@ -61,7 +69,8 @@ _zephonc_parameters() {
   [[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace 2>/dev/null
 }
 _zephonc() {
-  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} options= programs=
+  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]}
+  local options= valued= names= programs= first= i
   COMPREPLY=()
   if (( COMP_CWORD == 1 )); then
     _zephonc_words '@COMMANDS@ --help --version'
@@ -74,14 +83,26 @@ _zephonc() {
 @VALUES@  esac
   case $command in
 @OPTIONS@  esac
+  # The first word that is neither an option nor the value of one.
+  for (( i = 2; i < COMP_CWORD; ++i )); do
+    if [[ " $valued " == *" ${COMP_WORDS[i]} "* ]]; then
+      [[ ${COMP_WORDS[i+1]} == = ]] && (( ++i ))
+      (( ++i ))
+    elif [[ ${COMP_WORDS[i]} != -* ]]; then
+      first=${COMP_WORDS[i]//[\\\"\']/}
+      break
+    fi
+  done
   if [[ $cur == -* ]]; then
     _zephonc_words "$options --help"
+  elif [[ -n $names && -z $first ]]; then
+    _zephonc_words "$names"
   elif [[ -z $programs ]]; then
     _zephonc_files
-  elif (( COMP_CWORD == 2 )); then
+  elif [[ -z $first ]]; then
     _zephonc_programs
   else
-    _zephonc_parameters "${COMP_WORDS[2]}"
+    _zephonc_parameters "$first"
   fi
 }
 complete -F _zephonc zephonc
@@ -107,12 +128,9 @@ std::string bash(const std::vector<CommandInfo>& commands) {
       values += fmt::format("    {}:{}) {}; return ;;\n", command.name, option.name, action);
     }
     const std::vector<std::string> words = names_of(command);
-    std::string first =
-        words.empty() ? ""
-                      : fmt::format(" (( COMP_CWORD == 2 )) && [[ $cur != -* ]] && {{ _zephonc_words '{}'; return; }}",
-                                    fmt::join(words, " "));
-    options += fmt::format("    {}) options='{}'{}{} ;;\n", command.name, names,
-                           takes_program(command) ? " programs=1" : "", first.empty() ? "" : ";" + first);
+    options += fmt::format("    {}) options='{}' valued='{}'{}{} ;;\n", command.name, names,
+                           fmt::join(valued_options(command), " "), takes_program(command) ? " programs=1" : "",
+                           words.empty() ? "" : fmt::format(" names='{}'", fmt::join(words, " ")));
   }
   std::string out =
       replaced(std::string(kBash), "@COMMANDS@", fmt::format("{}", fmt::join(command_names(commands), " ")));
@@ -129,12 +147,12 @@ _zephonc_parameters() {
     _files
     return
   fi
-  parameters=(${(f)"$(zephonc completion --params ${(Q)words[2]} 2>/dev/null)"})
+  parameters=(${(f)"$(zephonc completion --params ${(Q)line[1]} 2>/dev/null)"})
   compadd -S '' -- $parameters
 }
 _zephonc_programs() { _files -g '*.(zpl|yaml|yml)' }
 _zephonc() {
-  local state
+  local state line
   local -a commands
   commands=(
 @COMMANDS@  )
@@ -166,7 +184,9 @@ std::string zsh(const std::vector<CommandInfo>& commands) {
     names += fmt::format("    '{}:{}'\n", command.name, zsh_text(command.summary));
     options += fmt::format("        {}) _arguments", command.name);
     for (const OptionInfo& option : command.options) {
-      options += fmt::format(" \\\n          '{}[{}]", option.name, zsh_text(option.help));
+      // Behind `=` too.
+      const bool joined = !option.argument.empty() && option.name.starts_with("--");
+      options += fmt::format(" \\\n          '{}{}[{}]", option.name, joined ? "=" : "", zsh_text(option.help));
       if (!option.argument.empty()) {
         options += fmt::format(":{}:", zsh_text(option.argument));
         options += !option.choices.empty() ? fmt::format("({})", fmt::join(option.choices, " "))
@@ -191,12 +211,23 @@ std::string zsh(const std::vector<CommandInfo>& commands) {
 
 // clang-format off
 constexpr std::string_view kFish = R"sh(# Completion of zephonc for fish: zephonc completion fish > ~/.config/fish/completions/zephonc.fish
-function __zephonc_parameters
-  set -l words (commandline -opc)
-  test (count $words) -ge 3; and zephonc completion --params $words[3] 2>/dev/null
+# The first word behind the command that is neither an option nor the value of one; the arguments are options that take
+# a value.
+function __zephonc_first
+  set -l words (commandline -opc)[3..-1]
+  while set -q words[1]
+    if contains -- $words[1] $argv
+      set -e words[1]
+    else if not string match -q -- '-*' $words[1]
+      echo $words[1]
+      return 0
+    end
+    set -e words[1]
+  end
+  return 1
 end
-function __zephonc_needs_program
-  test (count (commandline -opc)) -eq 2
+function __zephonc_parameters
+  set -l program (__zephonc_first $argv); and zephonc completion --params $program 2>/dev/null
 end
 complete -c zephonc -f
 complete -c zephonc -n __fish_use_subcommand -l help -d 'help'
@@ -220,7 +251,9 @@ std::string fish(const std::vector<CommandInfo>& commands) {
                        fish_text(command.summary));
     const std::string here = fmt::format("complete -c zephonc -n '__fish_seen_subcommand_from {}", command.name);
     for (const OptionInfo& option : command.options) {
-      out += fmt::format("{}' -l {} -d {}", here, option.name.substr(2), fish_text(option.help));
+      const bool is_long = option.name.starts_with("--");
+      out += fmt::format("{}' {} {} -d {}", here, is_long ? "-l" : "-s", option.name.substr(is_long ? 2 : 1),
+                         fish_text(option.help));
       if (!option.choices.empty()) {
         out += fmt::format(" -x -a '{}'", fmt::join(option.choices, " "));
       } else if (is_folder(option)) {
@@ -231,9 +264,10 @@ std::string fish(const std::vector<CommandInfo>& commands) {
       out += "\n";
     }
     const std::vector<std::string> words = names_of(command);
+    const std::string valued = fmt::format("{}", fmt::join(valued_options(command), " "));
     if (takes_program(command)) {
-      out += fmt::format("{}; and __zephonc_needs_program' -F\n", here);
-      out += fmt::format("{}; and not __zephonc_needs_program' -a '(__zephonc_parameters)'\n", here);
+      out += fmt::format("{}; and not __zephonc_first {}' -F\n", here, valued);
+      out += fmt::format("{}; and __zephonc_first {}' -a '(__zephonc_parameters {})'\n", here, valued, valued);
     } else if (!words.empty()) {
       out += fmt::format("{}' -a '{}'\n", here, fmt::join(words, " "));
     } else {

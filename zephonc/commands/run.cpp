@@ -48,6 +48,7 @@ std::string manifest_head(const Session& session, const std::string& plan_hash, 
   for (const ProgramParameter& p : session.program().parameters) params[p.name] = p.value;
   Json files = Json::array();
   for (const std::string& path : sources.files()) files.push_back(file_entry(path, o.hash_content));
+  for (const std::string& path : session.side_files()) files.push_back(file_entry(path, o.hash_content));
   Json head{{"zephon", ZEPHON_VERSION},   {"versions", ZEPHON_LIBRARIES},
             {"program", o.file},          {"program_fingerprint", session.fingerprint()},
             {"params", params},           {"seed", session.program().seed},

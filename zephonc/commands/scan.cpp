@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -12,7 +13,6 @@
 #include "zephonc/commands.h"
 #include "zephonc/console.h"
 #include "zephonc/files.h"
-#include "zephonc/sinks/json_text.h"
 #include "zephonc/sinks/staged.h"
 #include "zephonc/steps.h"
 #include "zephonc/tool_run.h"
@@ -70,6 +70,7 @@ class Counter : public Sink {
   explicit Counter(RunWatch& watch) : watch_(watch) {}
   bool deliver(const RunRecord& record) override {
     watch_.delivered(1);
+    ++samples_;
     for (const RunRecord::Field& field : record.fields) {
       if (field.type->has_static_shape()) continue;
       shapes_[*field.name].insert({field.value.shape, field.value.shape + field.value.rank});
@@ -77,9 +78,11 @@ class Counter : public Sink {
     return true;
   }
   const std::map<std::string, std::set<std::vector<int64_t>>>& shapes() const { return shapes_; }
+  uint64_t samples() const { return samples_; }
 
  private:
   RunWatch& watch_;
+  uint64_t samples_ = 0;
   std::map<std::string, std::set<std::vector<int64_t>>> shapes_;
 };
 
@@ -105,10 +108,25 @@ class Scan {
     how.on_error = [&](const RunFailure& bad, const Node&, const std::string&) { report(bad); };
     ToolRun run(session_, expected());
     run_ = &run;
+    for (const Json& sample : bad_) print_sample(sample);
     Counter counter(run.watch());
+    // Killed at any moment, it has lost what it did since it saved last.
+    const uint64_t good_before = good_;
+    how.state_seconds = 1;
+    double saved_at = 0, cost = 0;  // seconds; a long list is written less often
+    how.on_state = [&](const State& now) {
+      const double begin = run.watch().seconds();
+      if (begin - saved_at < 20 * cost) return;
+      good_ = good_before + counter.samples();
+      if (auto problem = write_file_atomically(options_.save_state, progress(now))) {
+        run.watch().say_above([&] { say(fmt::format("warning: {}; the scan goes on", problem->message)); });
+      }
+      saved_at = run.watch().seconds();
+      cost = saved_at - begin;
+    };
     RunResult result;
     if (auto code = run(scanned(session_.graph()), how, counter, result)) return *code;
-    good_ += result.samples;
+    good_ = good_before + result.samples;
     int code = run.end(result, *sources_);
     if (!options_.save_state.empty()) {
       if (auto problem = write_file_atomically(options_.save_state, progress(result.state)))
@@ -132,38 +150,43 @@ class Scan {
     return sum;
   }
 
-  /// From the threads of the run, one at a time.
+  /// From the threads of the run.
   void report(const RunFailure& bad) {
     const std::string id = to_string(bad.id);
-    if (!bad_.insert(id).second) return;  // seen before the scan was interrupted, or by two policies
-    ++codes_[bad.failure.code];
-    const std::string sample = sources_->describe(bad.id);
+    std::lock_guard lock(mutex_);
+    if (!seen_.insert(id).second) return;  // before the scan was interrupted, or by two policies
     std::string step;
     if (auto node = step_at(session_.graph(), bad.failure.where)) step = numbers_.of(*node);
-    const uint32_t line = session_.line_of(bad.failure.where);
+    bad_.push_back({{"id", id},
+                    {"sample", sources_->describe(bad.id)},
+                    {"code", bad.failure.code},
+                    {"message", bad.failure.message},
+                    {"step", step},
+                    {"line", session_.line_of(bad.failure.where)},
+                    {"command", session_.replay_command(bad)}});
+    print_sample(bad_.back());
+  }
+
+  void print_sample(const Json& sample) {
     std::string text;
     if (options_.json) {
-      text = "{\"id\": ";
-      append_json_string(text, id);
-      text += ", \"sample\": ";
-      append_json_string(text, sample);
-      text += fmt::format(", \"code\": \"{}\", \"message\": ", bad.failure.code);
-      append_json_string(text, bad.failure.message);
-      text += fmt::format(", \"step\": \"{}\", \"line\": {}, \"command\": ", step, line);
-      append_json_string(text, session_.replay_command(bad));
-      text += "}\n";
+      text = text_of(sample);
     } else {
-      text = fmt::format("{}: {}: {} (sample {}, step {}, line {})\n", sample, bad.failure.code, bad.failure.message,
-                         id, step.empty() ? "?" : step, line);
+      auto word = [&](const char* key) { return sample.at(key).get<std::string>(); };
+      const std::string step = word("step");
+      text = fmt::format("{}: {}: {} (sample {}, step {}, line {})", word("sample"), word("code"), word("message"),
+                         word("id"), step.empty() ? "?" : step, sample.at("line").get<uint32_t>());
     }
     run_->watch().say_above([&] {
-      if (printed_ == kExitOk) printed_ = print(text);
+      if (printed_ == kExitOk) printed_ = print(text + "\n");
     });
   }
 
   void summary(const Counter& counter) const {
+    std::map<std::string, uint64_t> by_code;
+    for (const Json& sample : bad_) ++by_code[sample.at("code").get<std::string>()];
     std::string codes;
-    for (const auto& [code, count] : codes_) codes += fmt::format("{}{} {}", codes.empty() ? ": " : ", ", count, code);
+    for (const auto& [code, count] : by_code) codes += fmt::format("{}{} {}", codes.empty() ? ": " : ", ", count, code);
     say(fmt::format("{} samples: {} good, {} bad{}", human_count(static_cast<double>(good_ + bad_.size())),
                     human_count(static_cast<double>(good_)), human_count(static_cast<double>(bad_.size())), codes));
     if (!session_.graph().node(session_.graph().output()).type.batch) return;
@@ -174,10 +197,12 @@ class Scan {
     }
   }
 
-  std::string progress(const State& state) const {
-    return Json{{"zephon_scan", 1}, {"state", to_json(state)}, {"good", good_}, {"bad", bad_}, {"codes", codes_}}
-               .dump() +
-           "\n";
+  /// One line; names of files need not be UTF-8.
+  static std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+  std::string progress(const State& state) {
+    std::lock_guard lock(mutex_);
+    return text_of(Json{{"zephon_scan", 2}, {"state", to_json(state)}, {"good", good_}, {"bad", bad_}}) + "\n";
   }
 
   std::optional<int> read_progress(const std::string& fingerprint, State& state) {
@@ -195,8 +220,12 @@ class Scan {
       if (read->program != fingerprint) return refuse("it was saved by another program, or with other parameters");
       state = *read;
       good_ = file.at("good").get<uint64_t>();
-      bad_ = file.at("bad").get<std::set<std::string>>();
-      codes_ = file.at("codes").get<std::map<std::string, uint64_t>>();
+      bad_ = file.at("bad").get<std::vector<Json>>();
+      for (const Json& sample : bad_) {
+        for (const char* key : {"sample", "code", "message", "step", "command"}) sample.at(key).get<std::string>();
+        sample.at("line").get<uint32_t>();
+        seen_.insert(sample.at("id").get<std::string>());
+      }
     } catch (const Json::exception&) {
       return refuse("it is no state of a scan");
     }
@@ -209,8 +238,9 @@ class Scan {
   std::shared_ptr<const OpenSources> sources_;
   ToolRun* run_ = nullptr;
   uint64_t good_ = 0;
-  std::set<std::string> bad_;  ///< identities, of this scan and of those before that it continues
-  std::map<std::string, uint64_t> codes_;
+  std::mutex mutex_;            ///< of `bad_` and `seen_`
+  std::vector<Json> bad_;       ///< samples as they are listed, of this scan and of those before that it continues
+  std::set<std::string> seen_;  ///< their identities
   int printed_ = kExitOk;
 };
 

@@ -10,25 +10,11 @@
 #include "zephonc/commands.h"
 #include "zephonc/console.h"
 #include "zephonc/files.h"
+#include "zephonc/sample_view.h"
+#include "zephonc/value_diff.h"
 
 namespace zephon {
 namespace {
-
-/// "[1, 2, 3]", "\"a\"", with a few elements.
-std::string value_text(const Value& value) {
-  auto one = [&](int64_t i) {
-    Scalar s = value.at(i);
-    if (s.elem == Elem::Bool) return std::string(s.i != 0 ? "true" : "false");
-    if (is_string(s.elem)) return to_string(Attr(s.s));
-    return is_float(s.elem) ? fmt::format("{}", s.f) : std::to_string(s.i);
-  };
-  constexpr int64_t kShown = 12;
-  std::string out = std::string(elem_name(value.elem()));
-  for (size_t d = 0; d < value.shape().size(); ++d) out += (d == 0 ? "[" : ", ") + std::to_string(value.shape()[d]);
-  out += value.shape().empty() ? " " : "] ";
-  for (int64_t i = 0; i < value.size() && i < kShown; ++i) out += (i == 0 ? "" : ", ") + one(i);
-  return out + (value.size() > kShown ? ", ..." : "");
-}
 
 /// Runs tests; says what does not hold.
 class TestRun {
@@ -38,6 +24,7 @@ class TestRun {
   /// Whether everything holds.
   bool run(const TestPrograms& test) {
     problem_ = Diagnostic();
+    diff_.clear();
     problem_.kind = Kind::TestFails;
     problem_.primary = {test.span, ""};
     if (test.actual && !check_input(test)) return false;
@@ -51,6 +38,8 @@ class TestRun {
     return true;
   }
   const Diagnostic& problem() const { return problem_; }
+  /// Of what is expected and what is delivered; may be empty.
+  const std::string& diff() const { return diff_; }
 
  private:
   bool fails(const Span& span, const std::string& why) {
@@ -91,27 +80,72 @@ class TestRun {
       return fails(failure->where.valid() ? failure->where : test.span, failure->message);
     }
     if (!test.expects) return true;
-    for (size_t i = 0; i < std::max(records.size(), test.expected.size()); ++i) {
-      if (i >= records.size() || i >= test.expected.size())
-        return fails(test.span, fmt::format("{} {} expected, and {} delivered", test.expected.size(),
-                                            test.expected.size() == 1 ? "record is" : "records are", records.size()));
-      std::optional<Failure> broken;
-      std::vector<ReferenceRecord> wanted = deliver(test.expected[i], broken);
-      if (broken || wanted.size() != 1)
-        return fails(test.span, "what is expected fails: " + (broken ? broken->message : ""));
-      for (const auto& [name, value] : wanted[0].fields) {
-        const Value* found = field(records[i], name);
-        if (found != nullptr && *found == value) continue;
-        return fails(test.span, fmt::format("`{}` of record {} is {}, and {} is expected", name, i + 1,
-                                            found == nullptr ? "missing" : value_text(*found), value_text(value)));
-      }
+    for (size_t i = 0; i < std::min(records.size(), test.expected.size()); ++i) {
+      if (!check_record(test.expected[i], records[i], i + 1)) return false;
     }
-    return true;
+    return check_count(test, records);
+  }
+
+  bool check_record(const ExpectedRecord& expected, const ReferenceRecord& record, size_t number) {
+    std::optional<Failure> broken;
+    std::vector<ReferenceRecord> wanted = deliver(expected.program, broken);
+    if (broken || wanted.size() != 1)
+      return fails(expected.span, "what is expected fails: " + (broken ? broken->message : ""));
+    for (const auto& [name, value] : wanted[0].fields) {
+      const Value* found = field(record, name);
+      std::string diff = value_diff(name, value, found);
+      if (diff.empty()) continue;
+      if (diff_.empty()) {
+        diff_ = fmt::format("--- expected\n+++ delivered\nrecord {}\n", number);
+        fails(expected.span, fmt::format("record {} is not what is expected", number));
+        label(expected, name, value, found);
+      }
+      diff_ += diff;
+    }
+    return diff_.empty();
+  }
+
+  /// Points at what is expected in the first place that differs.
+  void label(const ExpectedRecord& expected, const std::string& name, const Value& value, const Value* found) {
+    auto place = expected.places.find(name);
+    if (place == expected.places.end()) return;
+    problem_.primary = {place->second.value,
+                        fmt::format("`{}` is delivered as {}", name, found == nullptr ? "nothing" : type_text(*found))};
+    if (found == nullptr) return;
+    const int64_t at = first_difference(value, *found);
+    if (at < 0) return;
+    problem_.primary.text = fmt::format("`{}` differs", name);
+    if (static_cast<int64_t>(place->second.elements.size()) == value.size())
+      problem_.primary.span = place->second.elements[static_cast<size_t>(at)];
+  }
+
+  bool check_count(const TestPrograms& test, const std::vector<ReferenceRecord>& records) {
+    const size_t wanted = test.expected.size(), found = records.size();
+    if (wanted == found) return true;
+    fails(found < wanted ? test.expected[found].span : test.expect_span,
+          fmt::format("{} {} expected, and {} delivered", wanted, wanted == 1 ? "record is" : "records are", found));
+    diff_ = "--- expected\n+++ delivered\n";
+    constexpr size_t kShown = 5;
+    size_t shown = 0;
+    auto add = [&](char sign, size_t number, const ReferenceRecord& record) {
+      if (++shown > kShown) return;
+      diff_ += fmt::format("{} record {}\n", sign, number);
+      for (const auto& [name, value] : record.fields)
+        diff_ += fmt::format("{}   {}: {}\n", sign, name, value_line(value));
+    };
+    for (size_t i = found; i < wanted; ++i) {
+      std::optional<Failure> broken;
+      for (const ReferenceRecord& record : deliver(test.expected[i].program, broken)) add('-', i + 1, record);
+    }
+    for (size_t i = wanted; i < found; ++i) add('+', i + 1, records[i]);
+    if (shown > kShown) diff_ += fmt::format("and {} more\n", shown - kShown);
+    return false;
   }
 
   const SourceMap& sources_;
   std::string base_dir_;
   Diagnostic problem_;
+  std::string diff_;
 };
 
 }  // namespace
@@ -149,7 +183,7 @@ int command_test(const Options& options) {
       say(render(found, sources, how));
     } else if (!holds) {
       say(fmt::format("test \"{}\"", test->name));
-      say(render(run.problem(), sources, how));
+      say(render(run.problem(), sources, how) + run.diff());
     }
     good += holds ? 1 : 0;
     if (test) report += fmt::format("{} {}\n", holds ? "ok    " : "FAILED", test->name);

@@ -35,6 +35,8 @@ void append_float(std::string& out, F value) {
     out += "\"NaN\"";
   } else if (std::isinf(value)) {
     out += value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
+  } else if (value == 0 && std::signbit(value)) {
+    out += "-0.0";  // `-0` is a whole number to many readers, which have no sign for it
   } else {
     fmt::format_to(std::back_inserter(out), "{}", value);
   }
@@ -147,6 +149,10 @@ void append_json(std::string& out, const DeliveredField& field, const DeliveredF
                  std::span<const DeliveredField* const> lengths) {
   Walk walk{out, field, missing};
   if (lengths.empty()) return walk.dim(0);
+  if (missing != nullptr && missing->shape.empty() && load<uint8_t>(*missing, 0) != 0) {
+    out += "null";
+    return;
+  }
   std::vector<int64_t> at(lengths.size());
   auto lists = [&](const auto& self, size_t level) -> void {
     const int64_t count = load<int64_t>(*lengths[level], at[level]++);

@@ -1,0 +1,211 @@
+#include "zephonc/verification.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <set>
+
+#include "ops/all_ops.h"
+#include "runtime/flow/runner.h"
+#include "runtime/kernels/kernel_compiler.h"
+#include "zephonc/reference_run.h"
+#include "zephonc/sinks/digest.h"
+#include "zephonc/sinks/json_text.h"
+
+namespace zephon {
+namespace {
+
+DeliveredField delivered(const RunRecord::Field& field) {
+  const TensorRef& value = field.value;
+  return {*field.name, value.elem, {value.shape, value.shape + value.rank}, value.data};
+}
+
+std::string shape_text(const DeliveredField& field) {
+  std::string out(elem_name(field.elem));
+  for (size_t i = 0; i < field.shape.size(); ++i) out += (i == 0 ? "[" : ", ") + std::to_string(field.shape[i]);
+  return out + (field.shape.empty() ? "" : "]");
+}
+
+/// One element, as JSON.
+std::string element_text(const DeliveredField& field, int64_t i) {
+  DeliveredField one = field;
+  one.shape.clear();
+  one.data = static_cast<const char*>(field.data) + static_cast<size_t>(i) * elem_size(field.elem);
+  std::string out;
+  append_json(out, one);
+  return out.size() > 80 ? out.substr(0, 80) + "..." : out;
+}
+
+std::string index_text(const DeliveredField& field, int64_t flat) {
+  std::string out;
+  for (size_t d = field.shape.size(); d-- > 0;) {
+    out = std::to_string(flat % field.shape[d]) + (out.empty() ? "" : ", ") + out;
+    flat /= field.shape[d];
+  }
+  return "[" + out + "]";
+}
+
+/// Why two fields are not the same to the bit, or ""; `at`: the element where they differ.
+std::string difference(DeliveredField expected, DeliveredField found, int64_t& at) {
+  at = 0;
+  if (expected.elem != found.elem || expected.shape != found.shape) {
+    return fmt::format("is {}, as written it is {}", shape_text(found), shape_text(expected));
+  }
+  std::vector<uint8_t> scratch[2];
+  make_nans_canonical(expected, scratch[0]);
+  make_nans_canonical(found, scratch[1]);
+  const size_t size = elem_size(expected.elem);
+  for (int64_t i = 0; i < expected.count(); ++i) {
+    bool same = is_string(expected.elem)
+                    ? expected.strings()[i].view() == found.strings()[i].view()
+                    : std::memcmp(static_cast<const char*>(expected.data) + static_cast<size_t>(i) * size,
+                                  static_cast<const char*>(found.data) + static_cast<size_t>(i) * size, size) == 0;
+    if (same) continue;
+    at = i;
+    return fmt::format("element {} is {}, as written it is {}", index_text(expected, i), element_text(found, i),
+                       element_text(expected, i));
+  }
+  return {};
+}
+
+/// Pulls the reference interpreter along with the plan.
+class Comparer : public Sink {
+ public:
+  Comparer(ReferenceRun& reference, const StreamType& type, Comparison& out)
+      : reference_(reference), type_(type), out_(out) {}
+
+  bool deliver(const RunRecord& record) override {
+    std::optional<ReferenceRecord> expected = reference_.next();
+    if (reference_.stopped()) return false;
+    if (!expected) {
+      const auto& failure = reference_.failure();
+      return differ(failure ? fmt::format("the program as written fails here ({}: {}), the plan goes on",
+                                          failure->failure.code, failure->failure.message)
+                            : "the program as written ends here, the plan goes on");
+    }
+    ReferenceRecordView view(*expected, type_, record.ordinal);
+    if (view.members != record.members) {
+      return differ(fmt::format("has {} members, as written it has {}", record.members, view.members));
+    }
+    for (int64_t m = 0; m < view.members; ++m) {
+      SampleId is = record.member_id(m), should = view.member_id(m);
+      if (is.words != should.words) {
+        return differ(fmt::format("member {} is sample {}, as written it is {}", m, to_string(is), to_string(should)));
+      }
+    }
+    DeliveredRecord all;
+    for (const RunRecord::Field& field : view.fields) {
+      const RunRecord::Field* other = nullptr;
+      for (const RunRecord::Field& candidate : record.fields) {
+        if (*candidate.name == *field.name) other = &candidate;
+      }
+      if (other == nullptr) return differ(fmt::format("field `{}` is missing", *field.name));
+      int64_t at = 0;
+      std::string what = difference(delivered(field), delivered(*other), at);
+      if (!what.empty()) {
+        const int64_t each =
+            record.batched ? std::max<int64_t>(field.value.size() / std::max<int64_t>(view.members, 1), 1) : 1;
+        const SampleId id = view.member_id(record.batched ? at / each : 0);
+        return differ(fmt::format("sample {} ({}): field `{}`: {}", to_string(id), reference_.sources().describe(id),
+                                  *field.name, what));
+      }
+      out_.fields.emplace(*field.name, to_string(*field.type));
+      all.fields.push_back(delivered(field));
+    }
+    if (view.fields.size() != record.fields.size()) return differ("has fields that the program as written has not");
+    std::sort(all.fields.begin(), all.fields.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+    std::vector<std::vector<uint8_t>> scratch(all.fields.size());
+    for (size_t i = 0; i < scratch.size(); ++i) make_nans_canonical(all.fields[i], scratch[i]);
+    digest_.add(digest_of(all));
+    out_.digest = hex(digest_.value());
+    ++out_.records;
+    out_.samples += static_cast<uint64_t>(record.members);
+    return true;
+  }
+
+ private:
+  bool differ(std::string what) {
+    out_.problem = std::move(what);
+    out_.at_record = out_.records;
+    return false;
+  }
+
+  ReferenceRun& reference_;
+  const StreamType& type_;
+  Comparison& out_;
+  RunDigest digest_;
+};
+
+std::string failure_text(const std::optional<RunFailure>& failure) {
+  if (!failure) return "ends";
+  return fmt::format("fails at sample {} ({}: {})", to_string(failure->id), failure->failure.code,
+                     failure->failure.message);
+}
+
+}  // namespace
+
+Comparison compare(const Graph& written, const Plan& plan, const VerifyOptions& options,
+                   std::shared_ptr<const OpenSources> sources) {
+  Comparison out;
+  Failure failure;
+  ReferenceOptions as_written{options.seed, options.epochs, options.base_dir, false, options.stop};
+  auto reference = ReferenceRun::open(written, as_written, failure, std::move(sources));
+  Comparer comparer(*reference, written.node(written.output()).type, out);
+  RunOptions how;
+  how.threads = options.threads;
+  how.memory = options.memory;
+  how.epochs = options.epochs;
+  how.take = options.take;
+  how.stop = options.stop;
+  auto compiler = make_kernel_compiler();
+  RunResult result;
+  {
+    Runner runner(
+        plan, how, [&] { return compiler.get(); }, comparer);
+    result = runner.run();
+  }
+  out.stopped = result.end == RunResult::End::Stopped || reference->stopped();
+  if (out.stopped || !out.problem.empty()) return out;
+  out.failure = result.failure;
+  if (options.take && out.records >= *options.take && !result.failure) return out;
+  const bool more = reference->next().has_value();
+  out.stopped = reference->stopped();
+  if (out.stopped) return out;
+  const std::string as_is = more ? "goes on" : failure_text(reference->failure());
+  const std::string planned = failure_text(result.failure);
+  if (as_is != planned) {
+    out.problem = fmt::format("here the plan {}, the program as written {}", planned, as_is);
+    out.at_record = out.records;
+  }
+  return out;
+}
+
+Suspects suspects(const Graph& written, const OptimizeOptions& how, const Trace& trace, const Comparison& found,
+                  const VerifyOptions& options, const std::shared_ptr<const OpenSources>& sources) {
+  VerifyOptions up_to_there = options;
+  up_to_there.take = found.at_record + 1;
+  auto equal_with = [&](const OptimizeOptions& changed) {
+    const Comparison again = compare(written, optimize(written, changed, all_ops()).plan, up_to_there, sources);
+    return !again.stopped && again.problem.empty();
+  };
+  Suspects out;
+  for (const std::string& name : applied_rules(trace)) {
+    OptimizeOptions without = how;
+    without.disabled.insert(name);
+    if (equal_with(without)) out.rules.push_back(name);
+  }
+  if (out.rules.empty()) {
+    OptimizeOptions none = how;
+    none.no_optimize = true;
+    out.equal_without_any = equal_with(none);
+  }
+  return out;
+}
+
+std::vector<std::string> applied_rules(const Trace& trace) {
+  std::set<std::string> names;
+  for (const Application& application : trace.applied) names.emplace(application.rule->name);
+  return {names.begin(), names.end()};
+}
+
+}  // namespace zephon
