@@ -190,7 +190,7 @@ Operand Compiler::evaluate_form(const ast::Expr& e, Frame& frame) {
 }
 
 Operand Compiler::name(const ast::Expr& e, Frame& frame) {
-  if (std::optional<Operand> found = find_name(e.text, e.span, frame)) return *found;
+  if (std::optional<Operand> found = find_name(e.text, e.span, frame)) return *std::move(found);
   Operand type;
   if (std::optional<Elem> elem = elem_from_name(e.text)) {
     type.kind = Operand::Kind::Static;
@@ -289,22 +289,18 @@ const OpDef* Compiler::find_operator(const std::string& name, const ast::Expr& c
     return tensor ? is_tensor_class(op.cls) || (op.cls == OpClass::Composite && !signature_of(op).stream_out)
                   : !is_tensor_class(op.cls) && signature_of(op).stream_out;
   };
-  const OpDef* by_name = nullptr;
-  for (const OpDef* op : ops_.all()) {
-    if (!at_level(*op)) continue;
-    if (op->surface == name) {
-      // One word for two operators: this one if its first parameter is given.
-      const Signature& signature = signature_of(*op);
-      if (signature.parameters.empty()) continue;
-      bool given = false;
-      for (size_t i = 0; i < call.operands.size(); ++i)
-        given = given || call.names[i].text.empty() || call.names[i].text == signature.parameters[0].name;
-      if (given) return op;
-    } else if (op->name == name && op->surface.empty()) {
-      by_name = op;
-    }
+  for (const OpDef* op : surfaces_) {
+    if (op->surface != name || !at_level(*op)) continue;
+    // One word for two operators: this one if its first parameter is given.
+    const Signature& signature = signature_of(*op);
+    if (signature.parameters.empty()) continue;
+    bool given = false;
+    for (size_t i = 0; i < call.operands.size(); ++i)
+      given = given || call.names[i].text.empty() || call.names[i].text == signature.parameters[0].name;
+    if (given) return op;
   }
-  return by_name;
+  const OpDef* by_name = ops_.find(name);
+  return by_name != nullptr && by_name->surface.empty() && at_level(*by_name) ? by_name : nullptr;
 }
 
 std::optional<Compiler::Matched> Compiler::match(const OpDef& op, const ast::Expr& e,
@@ -315,11 +311,10 @@ std::optional<Compiler::Matched> Compiler::match(const OpDef& op, const ast::Exp
   matched.of_parameter.resize(parameters.size());
   bool good = true;
   size_t next = 0;
-  std::vector<std::string> names;
-  for (const Parameter& p : parameters) names.push_back(p.name);
+  const std::string no_label;
   for (size_t i = 0; i < e.operands.size(); ++i) {
     const ast::Expr& operand = e.operands[i];
-    const std::string& label = i < e.names.size() ? e.names[i].text : std::string();
+    const std::string& label = i < e.names.size() ? e.names[i].text : no_label;
     if (label.empty()) {
       while (next < parameters.size() && !parameters[next].variadic && !matched.of_parameter[next].empty()) ++next;
       if (next == parameters.size()) {
@@ -334,14 +329,15 @@ std::optional<Compiler::Matched> Compiler::match(const OpDef& op, const ast::Exp
       matched.of_parameter[next].push_back(&operand);
       continue;
     }
-    auto it = std::find(names.begin(), names.end(), label);
-    if (it == names.end()) {
+    auto it = std::find_if(parameters.begin(), parameters.end(), [&](const Parameter& p) { return p.name == label; });
+    if (it == parameters.end()) {
       if (extra_names.contains(label)) {
         matched.extra[label] = &operand;
         continue;
       }
       // The word may have other arguments with another operator behind it: `shuffle(buffer_size=100)`.
-      std::vector<std::string> known = names;
+      std::vector<std::string> known;
+      for (const Parameter& p : parameters) known.push_back(p.name);
       for (const OpDef* twin : ops_.all())
         if (twin != &op && (twin->surface.empty() ? twin->name : twin->surface) == called)
           for (const Parameter& p : signature_of(*twin).parameters) known.push_back(p.name);
@@ -362,7 +358,7 @@ std::optional<Compiler::Matched> Compiler::match(const OpDef& op, const ast::Exp
       good = false;
       continue;
     }
-    auto& slot = matched.of_parameter[static_cast<size_t>(it - names.begin())];
+    auto& slot = matched.of_parameter[static_cast<size_t>(it - parameters.begin())];
     if (!slot.empty()) {
       error(Kind::UnknownArgument, "`{}` of `{}` is given twice", label, called)
           .primary(place(e.names[i].span, frame))
@@ -742,7 +738,7 @@ Operand Compiler::expand(const OpDef& op, const std::vector<Operand>& args, cons
 
 // ---- typing
 
-Operand Compiler::add_cast(const Operand& x, Elem to, Frame& frame) {
+Operand Compiler::add_cast(Operand x, Elem to, Frame& frame) {
   if (type_of(x).elem == to) return x;
   Expr e;
   e.op = &core("cast");
@@ -752,9 +748,8 @@ Operand Compiler::add_cast(const Operand& x, Elem to, Frame& frame) {
   e.type.elem = to;
   e.type.box.clear();
   e.origin.push_back(place(x.span, frame));
-  Operand result = x;
-  result.expr = program_.graph.add(std::move(e));
-  return result;
+  x.expr = program_.graph.add(std::move(e));
+  return x;
 }
 
 Operand Compiler::cast(Elem to, const ast::Expr& e, Frame& frame) {
@@ -774,7 +769,9 @@ Operand Compiler::cast(Elem to, const ast::Expr& e, Frame& frame) {
   }
   Attrs attrs;
   attrs.set("to", to);
-  return apply(core("cast"), {x}, std::move(attrs), e, frame);
+  std::vector<Operand> args;
+  args.push_back(std::move(x));
+  return apply(core("cast"), std::move(args), std::move(attrs), e, frame);
 }
 
 std::optional<Scalar> Compiler::to_scalar(const StaticValue& value, Elem elem, const Span& span) {
@@ -807,11 +804,14 @@ std::optional<Scalar> Compiler::to_scalar(const StaticValue& value, Elem elem, c
     return Scalar::of_float(elem, *x);
   }
   // As written, where that is one literal.
-  std::string_view written = sources_.text(span);
-  std::string shown = value.number.to_string();
-  if (shown.size() > 30) shown = written.size() <= 30 ? std::string(written) : shown.substr(0, 30) + "...";
+  auto shown = [&] {
+    std::string_view written = sources_.text(span);
+    std::string text = value.number.to_string();
+    if (text.size() > 30) text = written.size() <= 30 ? std::string(written) : text.substr(0, 30) + "...";
+    return text;
+  };
   if (!value.number.is_integer()) {
-    error(Kind::MixedTypes, "`{}` meets `{}`, which holds whole numbers only", shown, elem_name(elem))
+    error(Kind::MixedTypes, "`{}` meets `{}`, which holds whole numbers only", shown(), elem_name(elem))
         .primary(span)
         .hint("cast the other operand: `f32(x)` or `f64(x)`")
         .emit();
@@ -820,7 +820,7 @@ std::optional<Scalar> Compiler::to_scalar(const StaticValue& value, Elem elem, c
   IntegerLimits limits = limits_of(elem);
   std::optional<int64_t> n = value.number.to_int64();
   if (!n || *n < limits.least || *n > limits.most) {
-    error(Kind::LiteralRange, "`{}` is outside `{}`, which goes from {} to {}", shown, elem_name(elem), limits.least,
+    error(Kind::LiteralRange, "`{}` is outside `{}`, which goes from {} to {}", shown(), elem_name(elem), limits.least,
           limits.most)
         .primary(span)
         .emit();
@@ -893,19 +893,25 @@ Elem elem_alone(const StaticValue& value) {
 bool Compiler::meet(const OpDef& op, std::vector<Operand>& args, const ast::Expr& e, Frame& frame) {
   std::vector<const Parameter*> parameters = parameters_of_arguments(op, args.size());
   // Arguments of one element variable take one type.
-  std::map<std::string, std::vector<size_t>> groups;
+  std::string variables;
   for (size_t i = 0; i < args.size() && i < parameters.size(); ++i) {
     const TypePattern& pattern = parameters[i]->pattern;
     if (is_variable(pattern)) {
-      groups[pattern.elem].push_back(i);
+      if (variables.find(pattern.elem) == variables.npos) variables += pattern.elem;
       continue;
     }
     if (!args[i].is_static()) continue;
     std::optional<Operand> typed = materialize(args[i], elem_from_name(pattern.elem).value_or(Elem::I64), frame);
     if (!typed) return false;
-    args[i] = *typed;
+    args[i] = *std::move(typed);
   }
-  for (auto& [variable, members] : groups) {
+  std::sort(variables.begin(), variables.end());
+  std::vector<size_t> members;
+  for (const char letter : variables) {
+    const std::string variable(1, letter);
+    members.clear();
+    for (size_t i = 0; i < args.size() && i < parameters.size(); ++i)
+      if (parameters[i]->pattern.elem == variable) members.push_back(i);
     std::optional<size_t> first;  // the first argument with a type
     bool numeric = true;
     std::optional<Elem> elem;
@@ -957,12 +963,12 @@ bool Compiler::meet(const OpDef& op, std::vector<Operand>& args, const ast::Expr
     }
     for (size_t i : members) {
       if (!args[i].is_static()) {
-        if (op.promotes && numeric) args[i] = add_cast(args[i], *elem, frame);
+        if (op.promotes && numeric) args[i] = add_cast(std::move(args[i]), *elem, frame);
         continue;
       }
       std::optional<Operand> typed = materialize(args[i], *elem, frame);
       if (!typed) return false;
-      args[i] = *typed;
+      args[i] = *std::move(typed);
     }
   }
   return true;
@@ -1052,6 +1058,10 @@ void Compiler::refuse_arguments(const OpDef& op, const std::vector<Operand>& arg
 // Two decoded pictures both have a height `h`; they are not the same height. Each result gets symbols of its own, and
 // the same expression the same ones.
 void Compiler::rename_symbols(Type& type, const std::vector<ExprId>& args, const Expr& expr) {
+  const auto symbolic = [](const Dim& dim) { return !dim.symbol.empty() && !is_varying(dim); };
+  if (std::none_of(type.shape.begin(), type.shape.end(), symbolic) &&
+      std::none_of(type.box.begin(), type.box.end(), symbolic))
+    return;
   std::set<std::string> known;
   for (ExprId arg : args)
     for (const std::vector<Dim>* dims : {&program_.graph.expr(arg).type.shape, &program_.graph.expr(arg).type.box})
@@ -1059,7 +1069,7 @@ void Compiler::rename_symbols(Type& type, const std::vector<ExprId>& args, const
   std::vector<Dim*> fresh;
   for (std::vector<Dim>* dims : {&type.shape, &type.box})
     for (Dim& dim : *dims)
-      if (!dim.symbol.empty() && !is_varying(dim) && !known.contains(dim.symbol)) fresh.push_back(&dim);
+      if (symbolic(dim) && !known.contains(dim.symbol)) fresh.push_back(&dim);
   if (fresh.empty()) return;
   std::string key = fmt::format("{}#{}", expr.op->name, expr.draw_id);
   for (ExprId arg : args) key += fmt::format(",{}", arg.index);
@@ -1219,9 +1229,9 @@ Operand Compiler::binary(const ast::Expr& e, Frame& frame) {
   Operand values[2];
   // `mode == train`: where one side is a choice, the other may be the name of one.
   auto choice_name = [&](const ast::Expr& side) {
+    if (side.kind != ast::Expr::Kind::Name || (e.text != "==" && e.text != "!=")) return false;
     Frame probe = frame;
-    return side.kind == ast::Expr::Kind::Name && (e.text == "==" || e.text == "!=") &&
-           !find_name(side.text, side.span, probe);
+    return !find_name(side.text, side.span, probe);
   };
   int named = choice_name(*sides[0]) ? 0 : choice_name(*sides[1]) ? 1 : -1;
   for (int i : {0, 1})
@@ -1247,9 +1257,12 @@ Operand Compiler::binary(const ast::Expr& e, Frame& frame) {
   }
   if (values[0].is_poison() || values[1].is_poison()) return {};
   if (values[0].is_static() && values[1].is_static())
-    if (std::optional<Operand> folded = fold_binary(e, values[0], values[1], frame)) return *folded;
+    if (std::optional<Operand> folded = fold_binary(e, values[0], values[1], frame)) return *std::move(folded);
+  std::vector<Operand> args;
+  args.reserve(2);
+  for (Operand& value : values) args.push_back(std::move(value));
   for (const Sign& s : kBinary)
-    if (s.sign == e.text) return apply(core(s.op), {values[0], values[1]}, {}, e, frame);
+    if (s.sign == e.text) return apply(core(s.op), std::move(args), {}, e, frame);
   ZEPHON_CHECK(false, "no operator is written `{}`", e.text);
   return {};
 }

@@ -476,6 +476,13 @@ class ErrorListener : public antlr4::BaseErrorListener {
       if (!words.empty()) outer = words;
     }
     if (!outer.empty()) return {std::string(outer.starts_with('~') ? outer.substr(1) : outer)};
+    // Behind a minus the rule has begun, and all that a person knows of is missing.
+    if (context->getRuleIndex() == ZplParser::RuleOperand &&
+        std::all_of(context->children.begin(), context->children.end(), [](ParseTree* child) {
+          auto* sign = dynamic_cast<antlr4::tree::TerminalNode*>(child);
+          return sign != nullptr && sign->getSymbol()->getType() == ZplLexer::MINUS;
+        }))
+      return {std::string(find_words(kRuleNames, ZplParser::RuleOperand))};
 
     const antlr4::atn::ATN& atn = parser.getATN();
     std::vector<std::string> words, weak;

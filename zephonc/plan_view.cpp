@@ -51,11 +51,16 @@ std::string type_change(const StreamType& type, const StreamType* before) {
   std::string out;
   auto add = [&](const std::string& text) { out += (out.empty() ? "" : ", ") + text; };
   // Most fields stay what and where they are; a program of n steps has n^2 of them.
-  const auto has_companions = [](const StreamType& t) {
-    return std::any_of(t.fields.begin(), t.fields.end(), [](const Field& field) { return is_companion(field.name); });
+  const bool companions = type.fields.has_companions() || (before != nullptr && before->fields.has_companions());
+  const auto shared = [&](size_t i) {
+    return before != nullptr && !companions && i % FieldList::kBlock == 0 &&
+           type.fields.shares_block(before->fields, i);
   };
-  const bool companions = has_companions(type) || (before != nullptr && has_companions(*before));
   for (size_t i = 0; i < type.fields.size(); ++i) {
+    if (shared(i)) {
+      i += FieldList::kBlock - 1;
+      continue;
+    }
     const Field& field = type.fields[i];
     if (companions && is_companion(field.name)) continue;
     const Field* old = nullptr;
@@ -69,6 +74,10 @@ std::string type_change(const StreamType& type, const StreamType* before) {
   }
   if (before != nullptr) {
     for (size_t i = 0; i < before->fields.size(); ++i) {
+      if (i < type.fields.size() && shared(i)) {
+        i += FieldList::kBlock - 1;
+        continue;
+      }
       const std::string& name = before->fields[i].name;
       bool in_place = i < type.fields.size() && type.fields[i].name == name;
       if (!in_place && !is_companion(name) && type.find(name) == nullptr) add("-" + name);

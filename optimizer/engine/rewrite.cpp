@@ -61,7 +61,7 @@ class Engine final : public Rewriter {
     users_[index(inner)] = std::move(users_[index(outer)]);
     users_[index(outer)] = {inner};
     // `outer` sees the fields that `inner` saw; both see a stream of the kind that `outer` made.
-    std::vector<Field> fields = graph_.node(source).type.fields;
+    FieldList fields = graph_.node(source).type.fields;
     for (const Field& f : o.type.fields)
       if (!i.type.find(f.name)) fields.push_back(f);
     i.type = o.type;
@@ -277,7 +277,7 @@ class Engine final : public Rewriter {
         for (const Assign& a : n.assigns) here |= a.field == f.name;
         if (here) mine.insert(f.name);
       }
-      std::erase_if(n.type.fields, [&](const Field& f) { return !mine.contains(f.name); });
+      n.type.fields.erase_if([&](const Field& f) { return !mine.contains(f.name); });
     }
   }
 
