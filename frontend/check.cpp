@@ -29,15 +29,15 @@ bool accepts(const std::string& pattern, Elem e) {
   return elem_name(e) == pattern;
 }
 
-// The dynamic parameter that argument i of the expression belongs to.
-std::vector<const Parameter*> parameters_of_arguments(const OpDef& op, size_t count) {
-  std::vector<const Parameter*> result;
+// The dynamic parameter that argument i of `count` belongs to; null where there is none.
+const Parameter* parameter_of(const OpDef& op, size_t i, size_t count) {
+  size_t end = 0;
   for (const Parameter& p : signature_of(op).parameters) {
     if (p.static_kind != StaticKind::None) continue;
-    do result.push_back(&p);
-    while (p.variadic && result.size() < count);
+    end = p.variadic ? std::max(end + 1, count) : end + 1;
+    if (i < end) return &p;
   }
-  return result;
+  return nullptr;
 }
 
 }  // namespace
@@ -891,11 +891,11 @@ Elem elem_alone(const StaticValue& value) {
 }  // namespace
 
 bool Compiler::meet(const OpDef& op, std::vector<Operand>& args, const ast::Expr& e, Frame& frame) {
-  std::vector<const Parameter*> parameters = parameters_of_arguments(op, args.size());
   // Arguments of one element variable take one type.
   std::string variables;
-  for (size_t i = 0; i < args.size() && i < parameters.size(); ++i) {
-    const TypePattern& pattern = parameters[i]->pattern;
+  const Parameter* parameter = nullptr;
+  for (size_t i = 0; i < args.size() && (parameter = parameter_of(op, i, args.size())) != nullptr; ++i) {
+    const TypePattern& pattern = parameter->pattern;
     if (is_variable(pattern)) {
       if (variables.find(pattern.elem) == variables.npos) variables += pattern.elem;
       continue;
@@ -907,11 +907,12 @@ bool Compiler::meet(const OpDef& op, std::vector<Operand>& args, const ast::Expr
   }
   std::sort(variables.begin(), variables.end());
   std::vector<size_t> members;
+  members.reserve(args.size());
   for (const char letter : variables) {
     const std::string variable(1, letter);
     members.clear();
-    for (size_t i = 0; i < args.size() && i < parameters.size(); ++i)
-      if (parameters[i]->pattern.elem == variable) members.push_back(i);
+    for (size_t i = 0; i < args.size() && (parameter = parameter_of(op, i, args.size())) != nullptr; ++i)
+      if (parameter->pattern.elem == variable) members.push_back(i);
     std::optional<size_t> first;  // the first argument with a type
     bool numeric = true;
     std::optional<Elem> elem;
@@ -963,7 +964,8 @@ bool Compiler::meet(const OpDef& op, std::vector<Operand>& args, const ast::Expr
     }
     for (size_t i : members) {
       if (!args[i].is_static()) {
-        if (op.promotes && numeric) args[i] = add_cast(std::move(args[i]), *elem, frame);
+        if (op.promotes && numeric && type_of(args[i]).elem != *elem)
+          args[i] = add_cast(std::move(args[i]), *elem, frame);
         continue;
       }
       std::optional<Operand> typed = materialize(args[i], *elem, frame);
@@ -1017,8 +1019,8 @@ void Compiler::refuse_arguments(const OpDef& op, const std::vector<Operand>& arg
     return;
   }
   const Operand& x = args[static_cast<size_t>(bad)];
-  std::vector<const Parameter*> parameters = parameters_of_arguments(op, args.size());
-  const TypePattern& pattern = parameters[static_cast<size_t>(bad)]->pattern;
+  const Parameter& parameter = *parameter_of(op, static_cast<size_t>(bad), args.size());
+  const TypePattern& pattern = parameter.pattern;
   bool wrong_elem = !x.is_static() && !accepts(pattern.elem, type_of(x).elem);
   if (sign && !wrong_elem && args.size() == 2 && !args[0].is_static() && !args[1].is_static()) {
     bool shapes = type_of(args[0]).elem == type_of(args[1]).elem;
@@ -1042,8 +1044,7 @@ void Compiler::refuse_arguments(const OpDef& op, const std::vector<Operand>& arg
     message = fmt::format("`{}` needs {}, found `{}`", called,
                           wants.empty() ? fmt::format("`{}`", pattern.elem) : std::string(wants), type_text(x));
   else if (message.empty())
-    message =
-        fmt::format("`{}` of `{}` cannot be `{}`", parameters[static_cast<size_t>(bad)]->name, called, type_text(x));
+    message = fmt::format("`{}` of `{}` cannot be `{}`", parameter.name, called, type_text(x));
   std::string hint;
   if (wrong_elem && pattern.elem == "F" && is_integer(type_of(x).elem)) hint = "cast it: `f32(x)`";
   if (wrong_elem && pattern.elem == "bool" && is_numeric(type_of(x).elem))
@@ -1104,6 +1105,9 @@ Operand Compiler::apply(const OpDef& op, std::vector<Operand> args, Attrs attrs,
   expr.op = &op;
   std::vector<Type> types;
   std::vector<const Value*> constants;
+  expr.args.reserve(args.size());
+  types.reserve(args.size());
+  constants.reserve(args.size());
   for (const Operand& x : args) {
     expr.args.push_back(x.expr);
     types.push_back(type_of(x));
@@ -1136,7 +1140,6 @@ Operand Compiler::apply(const OpDef& op, std::vector<Operand> args, Attrs attrs,
 // operators keep the lists as they are.
 bool Compiler::admit(const OpDef& op, std::vector<Operand>& args, const Attrs& attrs, const ast::Expr& e, Frame& frame,
                      std::vector<ExprId>& lengths) {
-  std::vector<const Parameter*> parameters = parameters_of_arguments(op, args.size());
   std::string_view called = e.kind == ast::Expr::Kind::Binary || e.kind == ast::Expr::Kind::Unary
                                 ? std::string_view(e.text)
                             : op.surface.empty() ? op.name
@@ -1156,8 +1159,11 @@ bool Compiler::admit(const OpDef& op, std::vector<Operand>& args, const Attrs& a
           .emit();
       return false;
     }
-    const bool maybe = i < parameters.size() && parameters[i]->pattern.maybe;
-    if (x.missing.valid() && !maybe) {
+    const auto maybe = [&] {
+      const Parameter* parameter = parameter_of(op, i, args.size());
+      return parameter != nullptr && parameter->pattern.maybe;
+    };
+    if (x.missing.valid() && !maybe()) {
       Elem elem = type_of(x).elem;
       error(Kind::WrongType, "`{}` needs a value, and `{}` may be missing", called, type_text(x))
           .primary(place(x.span, frame), "this is `{}`", type_text(x))

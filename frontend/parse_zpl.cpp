@@ -98,7 +98,7 @@ std::string shortened(std::string text) {
 }
 
 // A word of the text.
-class Word : public Token {
+class Word final : public Token {
  public:
   Word(antlr4::Lexer& lexer, size_t type, size_t index, size_t start, size_t stop)
       : lexer_(lexer), type_(type), index_(index), start_(start), stop_(stop) {}
@@ -138,23 +138,31 @@ class Automaton : public antlr4::atn::LexerATNSimulator {
     input.seek(0);
   }
 
+  enum class Use : uint8_t { Unknown, Word, Hidden, Skipped };
   struct Match {
-    const antlr4::dfa::DFAState* state;  // that accepts, or none
-    size_t end;
+    size_t type, end;
+    Use use;
   };
   // The longest word that begins at `at`.
   Match longest(size_t at) {
     const std::u32string_view text = input_.text();
-    Match best{nullptr, at};
+    const size_t begin = at;
+    size_t end = at;
+    State* best = nullptr;
     for (State* state = find(_decisionToDFA[0].s0); state != nullptr && at < text.size();) {
       const char32_t c = text[at++];
       State*& next = state->next[std::min<char32_t>(c, kOther)];
       if (next == nullptr) next = follow(*state, c);
       if (next == &none()) break;
-      if (next->dfa->isAcceptState) best = {next->dfa, at};
+      if (next->dfa->isAcceptState) {
+        best = next;
+        end = at;
+      }
       state = next;
     }
-    return best;
+    ZEPHON_CHECK(best != nullptr, "the lexer refuses a character");  // BAD takes any
+    if (best->use == Use::Unknown) best->use = use_of(*best->dfa, begin);
+    return {best->dfa->prediction, end, best->use};
   }
 
  private:
@@ -162,6 +170,7 @@ class Automaton : public antlr4::atn::LexerATNSimulator {
   static constexpr char32_t kOther = 128;
   struct State {
     antlr4::dfa::DFAState* dfa = nullptr;
+    Use use = Use::Unknown;  // of what is accepted here
     std::array<State*, kOther + 1> next{};
   };
   static State& none() {
@@ -182,6 +191,16 @@ class Automaton : public antlr4::atn::LexerATNSimulator {
     return by_number[number];
   }
 
+  // What the commands of the grammar (`skip`, `channel`) make of the word.
+  Use use_of(const antlr4::dfa::DFAState& accepts, size_t begin) {
+    _recog->type = accepts.prediction;
+    _recog->channel = Token::DEFAULT_CHANNEL;
+    if (accepts.lexerActionExecutor != nullptr) accepts.lexerActionExecutor->execute(_recog, &input_, begin);
+    return _recog->type == antlr4::Lexer::SKIP         ? Use::Skipped
+           : _recog->channel != Token::DEFAULT_CHANNEL ? Use::Hidden
+                                                       : Use::Word;
+  }
+
   State* follow(const State& from, char32_t c) {
     antlr4::dfa::DFAState* to = c < kOther ? getExistingTargetState(from.dfa, c) : nullptr;
     if (to == nullptr) to = computeTargetState(&input_, from.dfa, c);
@@ -200,18 +219,13 @@ class Words : public antlr4::TokenStream {
     const size_t size = input_.text().size();
     for (size_t at = 0; at < size;) {
       const Automaton::Match match = automaton.longest(at);
-      ZEPHON_CHECK(match.state != nullptr, "the lexer refuses a character");  // BAD takes any
-      lexer_.type = match.state->prediction;
-      lexer_.channel = Token::DEFAULT_CHANNEL;
-      if (match.state->lexerActionExecutor != nullptr)
-        match.state->lexerActionExecutor->execute(&lexer_, &input_, at);
-      if (lexer_.type != antlr4::Lexer::SKIP) {
-        const bool hidden = lexer_.channel != Token::DEFAULT_CHANNEL;
-        (hidden ? hidden_ : words_).emplace_back(lexer_, lexer_.type, words_.size(), at, match.end - 1);
-      }
+      if (match.use != Automaton::Use::Skipped)
+        (match.use == Automaton::Use::Hidden ? hidden_ : words_)
+            .emplace_back(lexer_, match.type, words_.size(), at, match.end - 1);
       at = match.end;
     }
     words_.emplace_back(lexer_, Token::EOF, words_.size(), size, size - 1);
+    tokens_.reserve(words_.size());
     for (Word& word : words_) tokens_.push_back(&word);
   }
 
@@ -254,15 +268,27 @@ class Words : public antlr4::TokenStream {
   size_t at_ = 0;
 };
 
-// ANTLR looks at every loop and option whether what follows can follow, and copies the set of what can.
+// ANTLR looks at every loop and option whether what follows can follow, and copies the set of what can. Here it is a
+// bit of a word for each state of the automaton.
 class ErrorStrategy : public antlr4::DefaultErrorStrategy {
  public:
   void sync(antlr4::Parser* parser) override {
-    const antlr4::atn::ATN& atn = parser->getATN();
-    const antlr4::misc::IntervalSet& next = atn.nextTokens(atn.states[parser->getState()]);
-    if (!next.contains(size_t{Token::EPSILON}) && !next.contains(parser->getTokenStream()->LA(1)))
-      DefaultErrorStrategy::sync(parser);
+    const size_t state = parser->getState(), token = parser->getTokenStream()->LA(1);
+    thread_local std::vector<uint64_t> known;  // 0: not yet
+    if (known.size() <= state) known.resize(state + 1);
+    if (known[state] == 0) {
+      const antlr4::atn::ATN& atn = parser->getATN();
+      const antlr4::misc::IntervalSet& next = atn.nextTokens(atn.states[state]);
+      for (const antlr4::misc::Interval& interval : next.getIntervals())
+        for (ssize_t id = interval.a; id <= interval.b; ++id)
+          known[state] |= id == static_cast<ssize_t>(Token::EPSILON) ? ~uint64_t{0} : bit(static_cast<size_t>(id));
+    }
+    if ((known[state] & bit(token)) == 0) DefaultErrorStrategy::sync(parser);
   }
+
+ private:
+  static constexpr uint64_t bit(size_t token) { return uint64_t{1} << (token == Token::EOF ? 63 : token); }
+  static_assert(ZplParser::BAD < 63);
 };
 
 // One text on its way through ANTLR.
@@ -602,8 +628,8 @@ class Builder {
                          .primary(step.name.span)
                          .hint("a step is `{0}(...)` or `{0} = ...`", step.name.text)
                          .emit();
-          step.expr = call(step.name, parts.size() == 1 ? nullptr : as<ZplParser::CallArgumentsContext>(parts[1]),
-                           step.span);
+          step.expr =
+              call(step.name, parts.size() == 1 ? nullptr : as<ZplParser::CallArgumentsContext>(parts[1]), step.span);
         }
         break;
       case ZplParser::FILTER:
@@ -800,9 +826,8 @@ class Builder {
     for (ParseTree* child : context->children) {
       bool is_comma = type_of(child) == ZplLexer::COMMA;
       if (is_comma && comma)
-        failed = error(Kind::SyntaxError, "nothing stands between two commas")
-                     .primary(session_.span(token(child)))
-                     .emit();
+        failed =
+            error(Kind::SyntaxError, "nothing stands between two commas").primary(session_.span(token(child))).emit();
       comma = is_comma;
     }
   }
@@ -1027,8 +1052,7 @@ class Builder {
     const size_t first = at;
     while (type_of(parts[at]) == ZplParser::NOT) ++at;
     const size_t operand_at = at;
-    ast::Expr left =
-        at > first ? climb(parts, at, kComparison) : operand(as<ZplParser::OperandContext>(parts[at++]));
+    ast::Expr left = at > first ? climb(parts, at, kComparison) : operand(as<ZplParser::OperandContext>(parts[at++]));
     for (size_t i = operand_at; i-- > first && !too_deep_;) left = unary(token(parts[i]), std::move(left));
     Token* comparison = nullptr;
     while (at < parts.size()) {

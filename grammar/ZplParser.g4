@@ -63,11 +63,10 @@ argument      : expr ( ASSIGN expr )? ;
 
 // One rule for all signs, so that a name is two rules deep and not ten. Which binds tighter is in
 // frontend/parse_zpl.cpp: from loose to tight `or`; `and`; `not`; comparisons; `+ -`; `* / // %`; a minus in front.
-expr    : NOT* operand ( ( ( OR | AND ) NOT*
-                         | ( EQUAL | UNEQUAL | LESS | LESS_EQ | GREATER | GREATER_EQ | PLUS | MINUS | MUL | DIV | FLOOR_DIV | MOD )
-                         ) operand )* ;
-operand : MINUS* ( NUMBER | STRING | RAW_STRING | TRUE | FALSE | NAME callArguments? | LPAREN expr RPAREN | list | schema )
-          suffix* ;
+expr    : NOT* operand ( ( ( OR | AND ) NOT* | ( EQUAL | UNEQUAL | LESS | LESS_EQ | GREATER | GREATER_EQ
+                                               | PLUS | MINUS | MUL | DIV | FLOOR_DIV | MOD ) ) operand )* ;
+operand : MINUS* ( NUMBER | STRING | RAW_STRING | TRUE | FALSE | NAME callArguments?
+                 | LPAREN expr RPAREN | list | schema ) suffix* ;
 list    : LBRACKET ( expr ( COMMA expr? )* )? RBRACKET ;
 suffix  : DOT member callArguments? | LBRACKET subscript ( COMMA subscript )* RBRACKET ;
 // After a dot, words of the language are ordinary names.

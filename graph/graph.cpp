@@ -122,7 +122,9 @@ std::vector<ExprId> Graph::topological(ExprId root) const {
   thread_local uint64_t walk = 0;
   const uint64_t open = ++walk, done = ++walk;
   if (marks.size() < exprs_.size()) marks.resize(std::max(exprs_.size(), 2 * marks.size()));
-  std::vector<ExprId> stack = {root};
+  thread_local std::vector<ExprId> stack;
+  stack.assign(1, root);
+  order.reserve(8);
   while (!stack.empty()) {
     const ExprId id = stack.back();
     uint64_t& mark = marks[static_cast<size_t>(id.index)];

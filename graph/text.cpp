@@ -69,11 +69,11 @@ Piece piece(const Expr& e, Argument&& argument) {
   for (ExprId arg : e.args) args.push_back(argument(arg));
   for (const Symbol& s : kBinary)
     if (s.op == name && args.size() == 2)
-      return {fmt::format("{} {} {}", wrap(*args[0], s.precedence), s.text, wrap(*args[1], s.precedence + 1)),
+      return {wrap(*args[0], s.precedence).append(" ").append(s.text).append(" ") + wrap(*args[1], s.precedence + 1),
               s.precedence};
   if (name == "neg") return {"-" + wrap(*args[0], 7), 7};
   if (name == "not") return {"not " + wrap(*args[0], 3), 3};
-  if (name == "cast") return {fmt::format("{}({})", elem_name(e.type.elem), args[0]->text)};
+  if (name == "cast") return {std::string(elem_name(e.type.elem)) + "(" + args[0]->text + ")"};
   if (name == "index") {
     std::string list;
     for (size_t i = 1; i < args.size(); ++i) list += (i > 1 ? ", " : "") + args[i]->text;
@@ -83,7 +83,7 @@ Piece piece(const Expr& e, Argument&& argument) {
   for (size_t i = 1; i < args.size(); ++i) list += (i > 1 ? ", " : "") + args[i]->text;
   add_attrs(list, *e.op, e.attrs);
   if (args.empty()) return {fmt::format("{}({})", name, list)};
-  return {fmt::format("{}.{}({})", wrap(*args[0], 9), name, list)};
+  return {wrap(*args[0], 9).append(".").append(name).append("(").append(list).append(")")};
 }
 
 std::string expr_text(const Graph& graph, ExprId root) {

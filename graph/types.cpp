@@ -77,10 +77,14 @@ std::string field_type_text(const StreamType& type, const Field& field) {
 }
 
 std::optional<size_t> FieldList::index(std::string_view name) const {
-  for (size_t b = 0; b < blocks_.size(); ++b) {
+  if (name.empty()) return std::nullopt;
+  // What was assigned last is asked for most; names that people number differ in their last letter.
+  for (size_t b = blocks_.size(); b-- > 0;) {
     const std::vector<Field>& fields = blocks_[b]->fields;
-    for (size_t i = 0; i < fields.size(); ++i)
-      if (fields[i].name == name) return b * kBlock + i;
+    for (size_t i = fields.size(); i-- > 0;) {
+      const std::string& known = fields[i].name;
+      if (known.size() == name.size() && known.back() == name.back() && known == name) return b * kBlock + i;
+    }
   }
   return std::nullopt;
 }
@@ -120,7 +124,9 @@ bool operator==(const FieldList& a, const FieldList& b) {
 std::vector<std::string> fields_of(const StreamType& type, std::string_view name) {
   std::vector<std::string> found;
   for (const Field& field : type.fields) {
-    if (!field.name.starts_with(name)) continue;
+    if (field.name.size() < name.size() || (!name.empty() && field.name[name.size() - 1] != name.back()) ||
+        !field.name.starts_with(name))
+      continue;
     const std::string_view rest = std::string_view(field.name).substr(name.size());
     if (rest.empty() || rest[0] == '.' || rest[0] == '?' || rest[0] == '#') found.push_back(field.name);
   }

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include <set>
+#include <vector>
 
 #include "graph/graph.h"
 #include "graph/op_def.h"
@@ -11,7 +11,7 @@ namespace {
 
 class Verifier {
  public:
-  explicit Verifier(const Graph& graph) : graph_(graph) {}
+  explicit Verifier(const Graph& graph) : graph_(graph), checked_(graph.expr_count()) {}
 
   std::vector<std::string> run() {
     if (!graph_.output().valid()) return {"the graph has no output"};
@@ -77,9 +77,12 @@ class Verifier {
       }
       if ((e.op->cls == OpClass::Draw) != (e.draw_id != 0))
         problem(node, fmt::format("`{}` has a wrong draw id", e.op->name));
-      if (e.op->cls == OpClass::Leaf || !checked_.insert(id).second) continue;
+      if (e.op->cls == OpClass::Leaf || checked_[static_cast<size_t>(id.index)]) continue;
+      checked_[static_cast<size_t>(id.index)] = true;
       std::vector<Type> types;
       std::vector<const Value*> constants;
+      types.reserve(e.args.size());
+      constants.reserve(e.args.size());
       for (ExprId arg : e.args) {
         types.push_back(graph_.expr(arg).type);
         constants.push_back(graph_.expr(arg).constant.get());
@@ -96,7 +99,7 @@ class Verifier {
   }
 
   const Graph& graph_;
-  std::set<ExprId> checked_;
+  std::vector<bool> checked_;  // expressions
   std::vector<std::string> problems_;
 };
 

@@ -87,18 +87,12 @@ std::string type_change(const StreamType& type, const StreamType* before) {
   return out;
 }
 
-/// Pads by code points, so that columns meet on a terminal.
-std::string pad(const std::string& text, size_t width) {
-  size_t length = 0;
-  for (char c : text) length += (static_cast<unsigned char>(c) & 0xc0) != 0x80;
-  return length < width ? text + std::string(width - length, ' ') : text;
-}
-
 struct TextRow {
   std::string left, middle, right;
 };
 
 std::string columns(const std::vector<TextRow>& rows) {
+  // In code points, so that columns meet on a terminal.
   auto length = [](const std::string& text) {
     size_t n = 0;
     for (char c : text) n += (static_cast<unsigned char>(c) & 0xc0) != 0x80;
@@ -111,9 +105,14 @@ std::string columns(const std::vector<TextRow>& rows) {
   }
   std::string out;
   for (const TextRow& row : rows) {
-    std::string line = pad(row.left, left) + "  " + pad(row.middle, middle) + "  " + row.right;
-    line.erase(line.find_last_not_of(' ') + 1);
-    out += line + "\n";
+    const size_t in_left = length(row.left), in_middle = length(row.middle);
+    out += row.left;
+    out.append((in_left < left ? left - in_left : 0) + 2, ' ');
+    out += row.middle;
+    out.append((in_middle < middle ? middle - in_middle : 0) + 2, ' ');
+    out += row.right;
+    out.erase(out.find_last_not_of(' ') + 1);
+    out += '\n';
   }
   return out;
 }
