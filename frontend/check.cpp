@@ -29,15 +29,15 @@ bool accepts(const std::string& pattern, Elem e) {
   return elem_name(e) == pattern;
 }
 
-// The dynamic parameter that argument i of the expression belongs to.
-std::vector<const Parameter*> parameters_of_arguments(const OpDef& op, size_t count) {
-  std::vector<const Parameter*> result;
+// The dynamic parameter that argument i of `count` belongs to; null where there is none.
+const Parameter* parameter_of(const OpDef& op, size_t i, size_t count) {
+  size_t end = 0;
   for (const Parameter& p : signature_of(op).parameters) {
     if (p.static_kind != StaticKind::None) continue;
-    do result.push_back(&p);
-    while (p.variadic && result.size() < count);
+    end = p.variadic ? std::max(end + 1, count) : end + 1;
+    if (i < end) return &p;
   }
-  return result;
+  return nullptr;
 }
 
 }  // namespace
@@ -190,7 +190,7 @@ Operand Compiler::evaluate_form(const ast::Expr& e, Frame& frame) {
 }
 
 Operand Compiler::name(const ast::Expr& e, Frame& frame) {
-  if (std::optional<Operand> found = find_name(e.text, e.span, frame)) return *found;
+  if (std::optional<Operand> found = find_name(e.text, e.span, frame)) return *std::move(found);
   Operand type;
   if (std::optional<Elem> elem = elem_from_name(e.text)) {
     type.kind = Operand::Kind::Static;
@@ -289,22 +289,18 @@ const OpDef* Compiler::find_operator(const std::string& name, const ast::Expr& c
     return tensor ? is_tensor_class(op.cls) || (op.cls == OpClass::Composite && !signature_of(op).stream_out)
                   : !is_tensor_class(op.cls) && signature_of(op).stream_out;
   };
-  const OpDef* by_name = nullptr;
-  for (const OpDef* op : ops_.all()) {
-    if (!at_level(*op)) continue;
-    if (op->surface == name) {
-      // One word for two operators: this one if its first parameter is given.
-      const Signature& signature = signature_of(*op);
-      if (signature.parameters.empty()) continue;
-      bool given = false;
-      for (size_t i = 0; i < call.operands.size(); ++i)
-        given = given || call.names[i].text.empty() || call.names[i].text == signature.parameters[0].name;
-      if (given) return op;
-    } else if (op->name == name && op->surface.empty()) {
-      by_name = op;
-    }
+  for (const OpDef* op : surfaces_) {
+    if (op->surface != name || !at_level(*op)) continue;
+    // One word for two operators: this one if its first parameter is given.
+    const Signature& signature = signature_of(*op);
+    if (signature.parameters.empty()) continue;
+    bool given = false;
+    for (size_t i = 0; i < call.operands.size(); ++i)
+      given = given || call.names[i].text.empty() || call.names[i].text == signature.parameters[0].name;
+    if (given) return op;
   }
-  return by_name;
+  const OpDef* by_name = ops_.find(name);
+  return by_name != nullptr && by_name->surface.empty() && at_level(*by_name) ? by_name : nullptr;
 }
 
 std::optional<Compiler::Matched> Compiler::match(const OpDef& op, const ast::Expr& e,
@@ -315,11 +311,10 @@ std::optional<Compiler::Matched> Compiler::match(const OpDef& op, const ast::Exp
   matched.of_parameter.resize(parameters.size());
   bool good = true;
   size_t next = 0;
-  std::vector<std::string> names;
-  for (const Parameter& p : parameters) names.push_back(p.name);
+  const std::string no_label;
   for (size_t i = 0; i < e.operands.size(); ++i) {
     const ast::Expr& operand = e.operands[i];
-    const std::string& label = i < e.names.size() ? e.names[i].text : std::string();
+    const std::string& label = i < e.names.size() ? e.names[i].text : no_label;
     if (label.empty()) {
       while (next < parameters.size() && !parameters[next].variadic && !matched.of_parameter[next].empty()) ++next;
       if (next == parameters.size()) {
@@ -334,8 +329,8 @@ std::optional<Compiler::Matched> Compiler::match(const OpDef& op, const ast::Exp
       matched.of_parameter[next].push_back(&operand);
       continue;
     }
-    auto it = std::find(names.begin(), names.end(), label);
-    if (it == names.end()) {
+    auto it = std::find_if(parameters.begin(), parameters.end(), [&](const Parameter& p) { return p.name == label; });
+    if (it == parameters.end()) {
       if (extra_names.contains(label)) {
         auto [first, fresh] = matched.extra.emplace(label, &operand);
         if (!fresh) {
@@ -348,7 +343,8 @@ std::optional<Compiler::Matched> Compiler::match(const OpDef& op, const ast::Exp
         continue;
       }
       // The word may have other arguments with another operator behind it: `shuffle(buffer_size=100)`.
-      std::vector<std::string> known = names;
+      std::vector<std::string> known;
+      for (const Parameter& p : parameters) known.push_back(p.name);
       for (const OpDef* twin : ops_.all())
         if (twin != &op && (twin->surface.empty() ? twin->name : twin->surface) == called)
           for (const Parameter& p : signature_of(*twin).parameters) known.push_back(p.name);
@@ -369,7 +365,7 @@ std::optional<Compiler::Matched> Compiler::match(const OpDef& op, const ast::Exp
       good = false;
       continue;
     }
-    auto& slot = matched.of_parameter[static_cast<size_t>(it - names.begin())];
+    auto& slot = matched.of_parameter[static_cast<size_t>(it - parameters.begin())];
     if (!slot.empty()) {
       error(Kind::UnknownArgument, "`{}` of `{}` is given twice", label, called)
           .primary(place(e.names[i].span, frame))
@@ -811,7 +807,7 @@ Operand Compiler::expand(const OpDef& op, const std::vector<Operand>& args, cons
 
 // ---- typing
 
-Operand Compiler::add_cast(const Operand& x, Elem to, Frame& frame) {
+Operand Compiler::add_cast(Operand x, Elem to, Frame& frame) {
   if (type_of(x).elem == to) return x;
   Expr e;
   e.op = &core("cast");
@@ -821,9 +817,8 @@ Operand Compiler::add_cast(const Operand& x, Elem to, Frame& frame) {
   e.type.elem = to;
   e.type.box.clear();
   e.origin.push_back(place(x.span, frame));
-  Operand result = x;
-  result.expr = program_.graph.add(std::move(e));
-  return result;
+  x.expr = program_.graph.add(std::move(e));
+  return x;
 }
 
 Operand Compiler::cast(Elem to, const ast::Expr& e, Frame& frame) {
@@ -843,7 +838,9 @@ Operand Compiler::cast(Elem to, const ast::Expr& e, Frame& frame) {
   }
   Attrs attrs;
   attrs.set("to", to);
-  return apply(core("cast"), {x}, std::move(attrs), e, frame);
+  std::vector<Operand> args;
+  args.push_back(std::move(x));
+  return apply(core("cast"), std::move(args), std::move(attrs), e, frame);
 }
 
 std::optional<Scalar> Compiler::to_scalar(const StaticValue& value, Elem elem, const Span& span) {
@@ -876,11 +873,14 @@ std::optional<Scalar> Compiler::to_scalar(const StaticValue& value, Elem elem, c
     return Scalar::of_float(elem, *x);
   }
   // As written, where that is one literal.
-  std::string_view written = sources_.text(span);
-  std::string shown = value.number.to_string();
-  if (shown.size() > 30) shown = written.size() <= 30 ? std::string(written) : shown.substr(0, 30) + "...";
+  auto shown = [&] {
+    std::string_view written = sources_.text(span);
+    std::string text = value.number.to_string();
+    if (text.size() > 30) text = written.size() <= 30 ? std::string(written) : text.substr(0, 30) + "...";
+    return text;
+  };
   if (!value.number.is_integer()) {
-    error(Kind::MixedTypes, "`{}` meets `{}`, which holds whole numbers only", shown, elem_name(elem))
+    error(Kind::MixedTypes, "`{}` meets `{}`, which holds whole numbers only", shown(), elem_name(elem))
         .primary(span)
         .hint("cast the other operand: `f32(x)` or `f64(x)`")
         .emit();
@@ -889,7 +889,7 @@ std::optional<Scalar> Compiler::to_scalar(const StaticValue& value, Elem elem, c
   IntegerLimits limits = limits_of(elem);
   std::optional<int64_t> n = value.number.to_int64();
   if (!n || *n < limits.least || *n > limits.most) {
-    error(Kind::LiteralRange, "`{}` is outside `{}`, which goes from {} to {}", shown, elem_name(elem), limits.least,
+    error(Kind::LiteralRange, "`{}` is outside `{}`, which goes from {} to {}", shown(), elem_name(elem), limits.least,
           limits.most)
         .primary(span)
         .emit();
@@ -960,21 +960,28 @@ Elem elem_alone(const StaticValue& value) {
 }  // namespace
 
 bool Compiler::meet(const OpDef& op, std::vector<Operand>& args, const ast::Expr& e, Frame& frame) {
-  std::vector<const Parameter*> parameters = parameters_of_arguments(op, args.size());
   // Arguments of one element variable take one type.
-  std::map<std::string, std::vector<size_t>> groups;
-  for (size_t i = 0; i < args.size() && i < parameters.size(); ++i) {
-    const TypePattern& pattern = parameters[i]->pattern;
+  std::string variables;
+  const Parameter* parameter = nullptr;
+  for (size_t i = 0; i < args.size() && (parameter = parameter_of(op, i, args.size())) != nullptr; ++i) {
+    const TypePattern& pattern = parameter->pattern;
     if (is_variable(pattern)) {
-      groups[pattern.elem].push_back(i);
+      if (variables.find(pattern.elem) == variables.npos) variables += pattern.elem;
       continue;
     }
     if (!args[i].is_static()) continue;
     std::optional<Operand> typed = materialize(args[i], elem_from_name(pattern.elem).value_or(Elem::I64), frame);
     if (!typed) return false;
-    args[i] = *typed;
+    args[i] = *std::move(typed);
   }
-  for (auto& [variable, members] : groups) {
+  std::sort(variables.begin(), variables.end());
+  std::vector<size_t> members;
+  members.reserve(args.size());
+  for (const char letter : variables) {
+    const std::string variable(1, letter);
+    members.clear();
+    for (size_t i = 0; i < args.size() && (parameter = parameter_of(op, i, args.size())) != nullptr; ++i)
+      if (parameter->pattern.elem == variable) members.push_back(i);
     std::optional<size_t> first;  // the first argument with a type
     bool numeric = true;
     std::optional<Elem> elem;
@@ -1026,12 +1033,13 @@ bool Compiler::meet(const OpDef& op, std::vector<Operand>& args, const ast::Expr
     }
     for (size_t i : members) {
       if (!args[i].is_static()) {
-        if (op.promotes && numeric) args[i] = add_cast(args[i], *elem, frame);
+        if (op.promotes && numeric && type_of(args[i]).elem != *elem)
+          args[i] = add_cast(std::move(args[i]), *elem, frame);
         continue;
       }
       std::optional<Operand> typed = materialize(args[i], *elem, frame);
       if (!typed) return false;
-      args[i] = *typed;
+      args[i] = *std::move(typed);
     }
   }
   return true;
@@ -1080,8 +1088,8 @@ void Compiler::refuse_arguments(const OpDef& op, const std::vector<Operand>& arg
     return;
   }
   const Operand& x = args[static_cast<size_t>(bad)];
-  std::vector<const Parameter*> parameters = parameters_of_arguments(op, args.size());
-  const TypePattern& pattern = parameters[static_cast<size_t>(bad)]->pattern;
+  const Parameter& parameter = *parameter_of(op, static_cast<size_t>(bad), args.size());
+  const TypePattern& pattern = parameter.pattern;
   bool wrong_elem = !x.is_static() && !accepts(pattern.elem, type_of(x).elem);
   if (sign && !wrong_elem && args.size() == 2 && !args[0].is_static() && !args[1].is_static()) {
     bool shapes = type_of(args[0]).elem == type_of(args[1]).elem;
@@ -1105,8 +1113,7 @@ void Compiler::refuse_arguments(const OpDef& op, const std::vector<Operand>& arg
     message = fmt::format("`{}` needs {}, found `{}`", called,
                           wants.empty() ? fmt::format("`{}`", pattern.elem) : std::string(wants), type_text(x));
   else if (message.empty())
-    message =
-        fmt::format("`{}` of `{}` cannot be `{}`", parameters[static_cast<size_t>(bad)]->name, called, type_text(x));
+    message = fmt::format("`{}` of `{}` cannot be `{}`", parameter.name, called, type_text(x));
   std::string hint;
   if (wrong_elem && pattern.elem == "F" && is_integer(type_of(x).elem)) hint = "cast it: `f32(x)`";
   if (wrong_elem && pattern.elem == "bool" && is_numeric(type_of(x).elem))
@@ -1121,6 +1128,10 @@ void Compiler::refuse_arguments(const OpDef& op, const std::vector<Operand>& arg
 // Two decoded pictures both have a height `h`; they are not the same height. Each result gets symbols of its own, and
 // the same expression the same ones.
 void Compiler::rename_symbols(Type& type, const std::vector<ExprId>& args, const Expr& expr) {
+  const auto symbolic = [](const Dim& dim) { return !dim.symbol.empty() && !is_varying(dim); };
+  if (std::none_of(type.shape.begin(), type.shape.end(), symbolic) &&
+      std::none_of(type.box.begin(), type.box.end(), symbolic))
+    return;
   std::set<std::string> known;
   for (ExprId arg : args)
     for (const std::vector<Dim>* dims : {&program_.graph.expr(arg).type.shape, &program_.graph.expr(arg).type.box})
@@ -1128,7 +1139,7 @@ void Compiler::rename_symbols(Type& type, const std::vector<ExprId>& args, const
   std::vector<Dim*> fresh;
   for (std::vector<Dim>* dims : {&type.shape, &type.box})
     for (Dim& dim : *dims)
-      if (!dim.symbol.empty() && !is_varying(dim) && !known.contains(dim.symbol)) fresh.push_back(&dim);
+      if (symbolic(dim) && !known.contains(dim.symbol)) fresh.push_back(&dim);
   if (fresh.empty()) return;
   std::string key = fmt::format("{}#{}", expr.op->name, expr.draw_id);
   for (ExprId arg : args) key += fmt::format(",{}", arg.index);
@@ -1163,6 +1174,9 @@ Operand Compiler::apply(const OpDef& op, std::vector<Operand> args, Attrs attrs,
   expr.op = &op;
   std::vector<Type> types;
   std::vector<const Value*> constants;
+  expr.args.reserve(args.size());
+  types.reserve(args.size());
+  constants.reserve(args.size());
   for (const Operand& x : args) {
     expr.args.push_back(x.expr);
     types.push_back(type_of(x));
@@ -1195,7 +1209,6 @@ Operand Compiler::apply(const OpDef& op, std::vector<Operand> args, Attrs attrs,
 // operators keep the lists as they are.
 bool Compiler::admit(const OpDef& op, std::vector<Operand>& args, const Attrs& attrs, const ast::Expr& e, Frame& frame,
                      std::vector<ExprId>& lengths) {
-  std::vector<const Parameter*> parameters = parameters_of_arguments(op, args.size());
   std::string_view called = e.kind == ast::Expr::Kind::Binary || e.kind == ast::Expr::Kind::Unary
                                 ? std::string_view(e.text)
                             : op.surface.empty() ? op.name
@@ -1215,8 +1228,11 @@ bool Compiler::admit(const OpDef& op, std::vector<Operand>& args, const Attrs& a
           .emit();
       return false;
     }
-    const bool maybe = i < parameters.size() && parameters[i]->pattern.maybe;
-    if (x.missing.valid() && !maybe) {
+    const auto maybe = [&] {
+      const Parameter* parameter = parameter_of(op, i, args.size());
+      return parameter != nullptr && parameter->pattern.maybe;
+    };
+    if (x.missing.valid() && !maybe()) {
       Elem elem = type_of(x).elem;
       error(Kind::WrongType, "`{}` needs a value, and `{}` may be missing", called, type_text(x))
           .primary(place(x.span, frame), "this is `{}`", type_text(x))
@@ -1288,9 +1304,9 @@ Operand Compiler::binary(const ast::Expr& e, Frame& frame) {
   Operand values[2];
   // `mode == train`: where one side is a choice, the other may be the name of one.
   auto choice_name = [&](const ast::Expr& side) {
+    if (side.kind != ast::Expr::Kind::Name || (e.text != "==" && e.text != "!=")) return false;
     Frame probe = frame;
-    return side.kind == ast::Expr::Kind::Name && (e.text == "==" || e.text == "!=") &&
-           !find_name(side.text, side.span, probe);
+    return !find_name(side.text, side.span, probe);
   };
   int named = choice_name(*sides[0]) ? 0 : choice_name(*sides[1]) ? 1 : -1;
   for (int i : {0, 1})
@@ -1316,9 +1332,12 @@ Operand Compiler::binary(const ast::Expr& e, Frame& frame) {
   }
   if (values[0].is_poison() || values[1].is_poison()) return {};
   if (values[0].is_static() && values[1].is_static())
-    if (std::optional<Operand> folded = fold_binary(e, values[0], values[1], frame)) return *folded;
+    if (std::optional<Operand> folded = fold_binary(e, values[0], values[1], frame)) return *std::move(folded);
+  std::vector<Operand> args;
+  args.reserve(2);
+  for (Operand& value : values) args.push_back(std::move(value));
   for (const Sign& s : kBinary)
-    if (s.sign == e.text) return apply(core(s.op), {values[0], values[1]}, {}, e, frame);
+    if (s.sign == e.text) return apply(core(s.op), std::move(args), {}, e, frame);
   ZEPHON_CHECK(false, "no operator is written `{}`", e.text);
   return {};
 }

@@ -104,7 +104,10 @@ class Compiler {
  public:
   Compiler(SourceMap& sources, const OpTable& ops, const std::map<std::string, std::string>& params, Diagnostics& diags,
            const CompileOptions& options)
-      : sources_(sources), ops_(ops), params_(params), diags_(diags), options_(options) {}
+      : sources_(sources), ops_(ops), params_(params), diags_(diags), options_(options) {
+    for (const OpDef* op : ops.all())
+      if (!op->surface.empty()) surfaces_.push_back(op);
+  }
 
   Result<Program> run(ast::File file);
 
@@ -220,7 +223,7 @@ class Compiler {
   void refuse_arguments(const OpDef& op, const std::vector<Operand>& args, const std::string& error, int bad,
                         const ast::Expr& e, Frame& frame);
   Operand dynamic(ExprId expr, const Span& span) const;
-  Operand add_cast(const Operand& x, Elem to, Frame& frame);
+  Operand add_cast(Operand x, Elem to, Frame& frame);
   std::optional<Operand> materialize(const Operand& x, Elem elem, Frame& frame);
   std::optional<Scalar> to_scalar(const StaticValue& value, Elem elem, const Span& span);
   // Which arguments of `e` belong to which parameter; variadic parameters take the rest. Reports what does not fit.
@@ -340,6 +343,7 @@ class Compiler {
 
   SourceMap& sources_;
   const OpTable& ops_;
+  std::vector<const OpDef*> surfaces_;  // operators whose word is not their name
   const std::map<std::string, std::string>& params_;
   Diagnostics& diags_;
   const CompileOptions& options_;

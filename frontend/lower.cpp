@@ -76,7 +76,7 @@ void Compiler::drop_hidden(Flow& flow) {
   node.op = &core("drop");
   node.inputs = {flow.node};
   node.type = type_of(flow);
-  std::erase_if(node.type.fields, [](const Field& f) { return f.name.starts_with('$'); });
+  node.type.fields.erase_if([](const Field& f) { return f.name.starts_with('$'); });
   node.attrs.set("fields", std::move(hidden));
   node.stream = flow.stream;
   node.step = next_step_++;
@@ -492,9 +492,8 @@ void Compiler::assign_fields(const std::string& field, const Operand& value, con
   };
   auto add = [&](Node node) { flow.node = graph.add(std::move(node)); };
   auto set_type = [](StreamType& stream, const std::string& name, const Type& type) {
-    auto old = std::find_if(stream.fields.begin(), stream.fields.end(), [&](const Field& f) { return f.name == name; });
-    if (old != stream.fields.end())
-      old->type = type;
+    if (std::optional<size_t> old = stream.fields.index(name))
+      stream.fields.set_type(*old, type);
     else
       stream.fields.push_back({name, type});
   };
@@ -538,8 +537,8 @@ void Compiler::assign_fields(const std::string& field, const Operand& value, con
   add(std::move(node));
   if (!gone.empty()) {
     Node drop = new_node("drop");
-    std::erase_if(drop.type.fields,
-                  [&](const Field& f) { return std::find(gone.begin(), gone.end(), f.name) != gone.end(); });
+    drop.type.fields.erase_if(
+        [&](const Field& f) { return std::find(gone.begin(), gone.end(), f.name) != gone.end(); });
     drop.attrs.set("fields", std::move(gone));
     add(std::move(drop));
   }
@@ -781,7 +780,7 @@ void Compiler::lower_call(const ast::Step& step, Flow& flow) {
     assign.op = &core("assign");
     assign.inputs = {flow.node};
     assign.type = type_of(flow);
-    std::erase_if(assign.type.fields, [](const Field& f) { return f.name == "$key"; });
+    assign.type.fields.erase_if([](const Field& f) { return f.name == "$key"; });
     assign.type.fields.push_back({"$key", type_of(key)});
     assign.assigns = {{"$key", key.expr}};
     assign.stream = flow.stream;

@@ -6,8 +6,11 @@
 #include "frontend/parse_zpl.h"
 
 #include <algorithm>
+#include <array>
+#include <deque>
 #include <functional>
 #include <set>
+#include <typeinfo>
 
 #include "ZplLexer.h"
 #include "ZplParser.h"
@@ -32,6 +35,7 @@ namespace {
 
 using antlr4::ParserRuleContext;
 using antlr4::Token;
+using antlr4::tree::ParseTree;
 using parser::ZplLexer;
 using parser::ZplParser;
 
@@ -93,6 +97,200 @@ std::string shortened(std::string text) {
   return text + "...";
 }
 
+// A word of the text.
+class Word final : public Token {
+ public:
+  Word(antlr4::Lexer& lexer, size_t type, size_t index, size_t start, size_t stop)
+      : lexer_(lexer), type_(type), index_(index), start_(start), stop_(stop) {}
+  std::string getText() const override {
+    return type_ == Token::EOF ? "<EOF>" : getInputStream()->getText(antlr4::misc::Interval(start_, stop_));
+  }
+  size_t getType() const override { return type_; }
+  size_t getLine() const override { return 1; }  // places are counted in characters alone
+  size_t getCharPositionInLine() const override { return start_; }
+  size_t getChannel() const override { return Token::DEFAULT_CHANNEL; }
+  size_t getTokenIndex() const override { return index_; }
+  size_t getStartIndex() const override { return start_; }
+  size_t getStopIndex() const override { return stop_; }
+  antlr4::TokenSource* getTokenSource() const override { return &lexer_; }
+  antlr4::CharStream* getInputStream() const override { return lexer_.getInputStream(); }
+  std::string toString() const override { return getText(); }
+
+ private:
+  antlr4::Lexer& lexer_;
+  size_t type_, index_, start_, stop_;
+};
+
+// The text in code points.
+class Characters : public antlr4::ANTLRInputStream {
+ public:
+  using antlr4::ANTLRInputStream::ANTLRInputStream;
+  std::u32string_view text() const { return _data; }
+};
+
+// ANTLR's automaton of the words, which it makes of the grammar as it goes, with the edges in rows: its own loop asks a
+// hash table under a lock for each character.
+class Automaton : public antlr4::atn::LexerATNSimulator {
+ public:
+  Automaton(antlr4::Lexer& lexer, LexerATNSimulator& by, Characters& input)
+      : LexerATNSimulator(&lexer, by.atn, by._decisionToDFA, by.getSharedContextCache()), input_(input) {
+    if (_decisionToDFA[0].s0 == nullptr) match(&input, 0);  // makes the first state
+    input.seek(0);
+  }
+
+  enum class Use : uint8_t { Unknown, Word, Hidden, Skipped };
+  struct Match {
+    size_t type, end;
+    Use use;
+  };
+  // The longest word that begins at `at`.
+  Match longest(size_t at) {
+    const std::u32string_view text = input_.text();
+    const size_t begin = at;
+    size_t end = at;
+    State* best = nullptr;
+    for (State* state = find(_decisionToDFA[0].s0); state != nullptr && at < text.size();) {
+      const char32_t c = text[at++];
+      State*& next = state->next[std::min<char32_t>(c, kOther)];
+      if (next == nullptr) next = follow(*state, c);
+      if (next == &none()) break;
+      if (next->dfa->isAcceptState) {
+        best = next;
+        end = at;
+      }
+      state = next;
+    }
+    ZEPHON_CHECK(best != nullptr, "the lexer refuses a character");  // BAD takes any
+    if (best->use == Use::Unknown) best->use = use_of(*best->dfa, begin);
+    return {best->dfa->prediction, end, best->use};
+  }
+
+ private:
+  // Beyond ASCII all characters are alike.
+  static constexpr char32_t kOther = 128;
+  struct State {
+    antlr4::dfa::DFAState* dfa = nullptr;
+    Use use = Use::Unknown;  // of what is accepted here
+    std::array<State*, kOther + 1> next{};
+  };
+  static State& none() {
+    static State state;
+    return state;
+  }
+
+  // As the states of ANTLR's automaton, rows outlive a text; each thread has its own.
+  static State* find(antlr4::dfa::DFAState* dfa) {
+    thread_local std::deque<State> states;
+    thread_local std::vector<State*> by_number;
+    const auto number = static_cast<size_t>(dfa->stateNumber);
+    if (by_number.size() <= number) by_number.resize(number + 1);
+    if (by_number[number] == nullptr) {
+      by_number[number] = &states.emplace_back();
+      by_number[number]->dfa = dfa;
+    }
+    return by_number[number];
+  }
+
+  // What the commands of the grammar (`skip`, `channel`) make of the word.
+  Use use_of(const antlr4::dfa::DFAState& accepts, size_t begin) {
+    _recog->type = accepts.prediction;
+    _recog->channel = Token::DEFAULT_CHANNEL;
+    if (accepts.lexerActionExecutor != nullptr) accepts.lexerActionExecutor->execute(_recog, &input_, begin);
+    return _recog->type == antlr4::Lexer::SKIP         ? Use::Skipped
+           : _recog->channel != Token::DEFAULT_CHANNEL ? Use::Hidden
+                                                       : Use::Word;
+  }
+
+  State* follow(const State& from, char32_t c) {
+    antlr4::dfa::DFAState* to = c < kOther ? getExistingTargetState(from.dfa, c) : nullptr;
+    if (to == nullptr) to = computeTargetState(&input_, from.dfa, c);
+    return to == ERROR.get() ? &none() : find(to);
+  }
+
+  Characters& input_;
+};
+
+// The words of a text, but for comments and spaces.
+class Words : public antlr4::TokenStream {
+ public:
+  explicit Words(const std::string& text) : input_(text), lexer_(&input_) {
+    lexer_.removeErrorListeners();
+    Automaton automaton(lexer_, *lexer_.getInterpreter<antlr4::atn::LexerATNSimulator>(), input_);
+    const size_t size = input_.text().size();
+    for (size_t at = 0; at < size;) {
+      const Automaton::Match match = automaton.longest(at);
+      if (match.use != Automaton::Use::Skipped)
+        (match.use == Automaton::Use::Hidden ? hidden_ : words_)
+            .emplace_back(lexer_, match.type, words_.size(), at, match.end - 1);
+      at = match.end;
+    }
+    words_.emplace_back(lexer_, Token::EOF, words_.size(), size, size - 1);
+    tokens_.reserve(words_.size());
+    for (Word& word : words_) tokens_.push_back(&word);
+  }
+
+  const std::vector<Token*>& tokens() const { return tokens_; }
+  const std::deque<Word>& comments() const { return hidden_; }
+
+  Token* LT(ssize_t k) override {
+    if (k < 0) return at_ < static_cast<size_t>(-k) ? nullptr : tokens_[at_ - static_cast<size_t>(-k)];
+    return tokens_[std::min(at_ + static_cast<size_t>(k) - 1, tokens_.size() - 1)];
+  }
+  size_t LA(ssize_t k) override {
+    const Token* token = LT(k);
+    return token == nullptr ? Token::INVALID_TYPE : token->getType();
+  }
+  void consume() override { at_ = std::min(at_ + 1, tokens_.size() - 1); }
+  ssize_t mark() override { return 0; }
+  void release(ssize_t) override {}
+  size_t index() override { return at_; }
+  void seek(size_t index) override { at_ = std::min(index, tokens_.size() - 1); }
+  size_t size() override { return tokens_.size(); }
+  std::string getSourceName() const override { return ""; }
+  Token* get(size_t index) const override { return tokens_[index]; }
+  antlr4::TokenSource* getTokenSource() const override { return const_cast<ZplLexer*>(&lexer_); }
+  std::string getText(const antlr4::misc::Interval& interval) override {
+    std::string text;
+    for (ssize_t i = interval.a; i <= interval.b; ++i) text += tokens_[static_cast<size_t>(i)]->getText();
+    return text;
+  }
+  std::string getText() override { return getText(antlr4::misc::Interval(size_t{0}, tokens_.size() - 2)); }
+  std::string getText(antlr4::RuleContext* context) override { return getText(context->getSourceInterval()); }
+  std::string getText(Token* start, Token* stop) override {
+    return getText(antlr4::misc::Interval(start->getTokenIndex(), stop->getTokenIndex()));
+  }
+
+ private:
+  Characters input_;
+  ZplLexer lexer_;
+  std::deque<Word> words_, hidden_;
+  std::vector<Token*> tokens_;
+  size_t at_ = 0;
+};
+
+// ANTLR looks at every loop and option whether what follows can follow, and copies the set of what can. Here it is a
+// bit of a word for each state of the automaton.
+class ErrorStrategy : public antlr4::DefaultErrorStrategy {
+ public:
+  void sync(antlr4::Parser* parser) override {
+    const size_t state = parser->getState(), token = parser->getTokenStream()->LA(1);
+    thread_local std::vector<uint64_t> known;  // 0: not yet
+    if (known.size() <= state) known.resize(state + 1);
+    if (known[state] == 0) {
+      const antlr4::atn::ATN& atn = parser->getATN();
+      const antlr4::misc::IntervalSet& next = atn.nextTokens(atn.states[state]);
+      for (const antlr4::misc::Interval& interval : next.getIntervals())
+        for (ssize_t id = interval.a; id <= interval.b; ++id)
+          known[state] |= id == static_cast<ssize_t>(Token::EPSILON) ? ~uint64_t{0} : bit(static_cast<size_t>(id));
+    }
+    if ((known[state] & bit(token)) == 0) DefaultErrorStrategy::sync(parser);
+  }
+
+ private:
+  static constexpr uint64_t bit(size_t token) { return uint64_t{1} << (token == Token::EOF ? 63 : token); }
+  static_assert(ZplParser::BAD < 63);
+};
+
 // One text on its way through ANTLR.
 class Session {
  public:
@@ -119,6 +317,10 @@ class Session {
     // A rule that matched nothing stops before it starts.
     if (context->stop == nullptr || context->stop->getTokenIndex() < context->start->getTokenIndex()) return first;
     return join(first, span(context->stop));
+  }
+  std::string_view text(const Token* token) const {
+    const size_t begin = byte(token->getStartIndex());
+    return piece_.text.substr(begin, byte(token->getStopIndex() + 1) - begin);
   }
   const TextPiece& piece() const { return piece_; }
   int level() const { return level_; }
@@ -303,6 +505,13 @@ class ErrorListener : public antlr4::BaseErrorListener {
       if (!words.empty()) outer = words;
     }
     if (!outer.empty()) return {std::string(outer.starts_with('~') ? outer.substr(1) : outer)};
+    // Behind a minus the rule has begun, and all that a person knows of is missing.
+    if (context->getRuleIndex() == ZplParser::RuleOperand &&
+        std::all_of(context->children.begin(), context->children.end(), [](ParseTree* child) {
+          auto* sign = dynamic_cast<antlr4::tree::TerminalNode*>(child);
+          return sign != nullptr && sign->getSymbol()->getType() == ZplLexer::MINUS;
+        }))
+      return {std::string(find_words(kRuleNames, ZplParser::RuleOperand))};
 
     const antlr4::atn::ATN& atn = parser.getATN();
     std::vector<std::string> words, weak;
@@ -402,40 +611,41 @@ class Builder {
   }
 
   ast::Expr expr(ZplParser::ExprContext* context) {
-    return chain(context->andExpr(), "or", context, [&](auto* c) { return and_expr(c); });
+    size_t at = 0;
+    return climb(context->children, at, 1);
   }
 
   ast::Step step(ZplParser::StepContext* context) {
+    const std::vector<ParseTree*>& parts = context->children;
     ast::Step step;
     step.span = session_.span(context);
-    if (auto* c = dynamic_cast<ZplParser::AssignOrCallStepContext*>(context)) {
-      step.name = name(c->NAME());
-      if (c->ASSIGN() != nullptr) {
-        step.kind = ast::Step::Kind::Assign;
-        step.expr = expr(c->expr());
-      } else {
-        step.kind = ast::Step::Kind::Call;
-        if (c->callArguments() == nullptr)
-          failed = error(Kind::SyntaxError, "`{}` has no parentheses", step.name.text)
-                       .primary(step.name.span)
-                       .hint("a step is `{0}(...)` or `{0} = ...`", step.name.text)
-                       .emit();
-        step.expr = call(step.name, c->callArguments(), step.span);
-      }
-    } else if (auto* filter = dynamic_cast<ZplParser::FilterStepContext*>(context)) {
-      step.kind = ast::Step::Kind::Filter;
-      step.name = name(filter->FILTER());
-      step.expr = expr(filter->expr());
-    } else if (auto* select = dynamic_cast<ZplParser::SelectStepContext*>(context)) {
-      step.kind = ast::Step::Kind::Select;
-      step.name = name(select->SELECT());
-      for (auto* field : select->NAME()) step.fields.push_back(name(field));
-    } else if (auto* drop = dynamic_cast<ZplParser::DropStepContext*>(context)) {
-      step.kind = ast::Step::Kind::Drop;
-      step.name = name(drop->DROP());
-      for (auto* field : drop->NAME()) step.fields.push_back(name(field));
-    } else if (auto* branch = dynamic_cast<ZplParser::IfStepContext*>(context)) {
-      step = if_step(branch);
+    step.name = name(token(parts[0]));
+    switch (type_of(parts[0])) {
+      case ZplParser::NAME:
+        if (parts.size() == 3) {
+          step.kind = ast::Step::Kind::Assign;
+          step.expr = expr(as<ZplParser::ExprContext>(parts[2]));
+        } else {
+          step.kind = ast::Step::Kind::Call;
+          if (parts.size() == 1)
+            failed = error(Kind::SyntaxError, "`{}` has no parentheses", step.name.text)
+                         .primary(step.name.span)
+                         .hint("a step is `{0}(...)` or `{0} = ...`", step.name.text)
+                         .emit();
+          step.expr =
+              call(step.name, parts.size() == 1 ? nullptr : as<ZplParser::CallArgumentsContext>(parts[1]), step.span);
+        }
+        break;
+      case ZplParser::FILTER:
+        step.kind = ast::Step::Kind::Filter;
+        step.expr = expr(as<ZplParser::ExprContext>(parts[1]));
+        break;
+      case ZplParser::IF:
+        step = if_step(context);
+        break;
+      default:
+        step.kind = type_of(parts[0]) == ZplParser::SELECT ? ast::Step::Kind::Select : ast::Step::Kind::Drop;
+        for (size_t i = 1; i < parts.size(); i += 2) step.fields.push_back(name(token(parts[i])));
     }
     return step;
   }
@@ -453,7 +663,22 @@ class Builder {
     return session_.diags().report(kind, text, std::forward<Args>(args)...);
   }
   ast::Name name(antlr4::tree::TerminalNode* node) { return name(node->getSymbol()); }
-  ast::Name name(Token* token) { return {token->getText(), session_.span(token)}; }
+  ast::Name name(Token* token) { return {std::string(session_.text(token)), session_.span(token)}; }
+
+  // Of a tree without errors. ANTLR's own accessors cast every child to see what it is.
+  static bool is_token(const ParseTree* tree) { return typeid(*tree) == typeid(antlr4::tree::TerminalNodeImpl); }
+  static Token* token(ParseTree* tree) { return static_cast<antlr4::tree::TerminalNode*>(tree)->getSymbol(); }
+  static size_t type_of(ParseTree* tree) { return is_token(tree) ? token(tree)->getType() : Token::INVALID_TYPE; }
+  template <class Context>
+  static Context* as(ParseTree* tree) {
+    return static_cast<Context*>(tree);
+  }
+  // The children of the rule, of which there is one kind.
+  template <class Context, class F>
+  static void each(const ParserRuleContext* context, F&& f) {
+    for (ParseTree* child : context->children)
+      if (!is_token(child)) f(as<Context>(child));
+  }
 
   // Sets the depth; reports a tree that recursion over it could not survive.
   ast::Expr& measure(ast::Expr& e) {
@@ -624,13 +849,11 @@ class Builder {
   // The grammar lets `a,,b` through.
   void check_commas(ParserRuleContext* context) {
     bool comma = false;
-    for (auto* child : context->children) {
-      auto* terminal = dynamic_cast<antlr4::tree::TerminalNode*>(child);
-      bool is_comma = terminal != nullptr && terminal->getSymbol()->getType() == ZplLexer::COMMA;
+    for (ParseTree* child : context->children) {
+      bool is_comma = type_of(child) == ZplLexer::COMMA;
       if (is_comma && comma)
-        failed = error(Kind::SyntaxError, "nothing stands between two commas")
-                     .primary(session_.span(terminal->getSymbol()))
-                     .emit();
+        failed =
+            error(Kind::SyntaxError, "nothing stands between two commas").primary(session_.span(token(child))).emit();
       comma = is_comma;
     }
   }
@@ -736,8 +959,10 @@ class Builder {
   ast::Pipe pipe(ZplParser::PipeContext* context) {
     ast::Pipe pipe;
     pipe.span = session_.span(context);
-    pipe.source = source(context->source());
-    for (auto* c : context->step()) pipe.steps.push_back(step(c));
+    pipe.source = source(as<ZplParser::SourceContext>(context->children[0]));
+    pipe.steps.reserve(context->children.size() / 2);
+    for (size_t i = 2; i < context->children.size(); i += 2)
+      pipe.steps.push_back(step(as<ZplParser::StepContext>(context->children[i])));
     return pipe;
   }
 
@@ -770,7 +995,7 @@ class Builder {
   }
 
  private:
-  ast::Step if_step(ZplParser::IfStepContext* context) {
+  ast::Step if_step(ZplParser::StepContext* context) {
     ast::Step step;
     step.kind = ast::Step::Kind::If;
     step.span = session_.span(context);
@@ -825,7 +1050,7 @@ class Builder {
 
   std::vector<ast::Step> block(ZplParser::BlockContext* context) {
     std::vector<ast::Step> steps;
-    for (auto* c : context->step()) steps.push_back(step(c));
+    each<ZplParser::StepContext>(context, [&](auto* c) { steps.push_back(step(c)); });
     return steps;
   }
 
@@ -842,11 +1067,12 @@ class Builder {
   void arguments(ZplParser::CallArgumentsContext* context, ast::Expr& into) {
     check_commas(context);
     bool named = false;
-    for (auto* argument : context->argument()) {
-      auto parts = argument->expr();
+    into.operands.reserve(into.operands.size() + context->children.size() / 2);
+    each<ZplParser::ArgumentContext>(context, [&](ZplParser::ArgumentContext* argument) {
+      const std::vector<ParseTree*>& parts = argument->children;
       ast::Name label;
-      if (parts.size() == 2) {
-        ast::Expr left = expr(parts[0]);
+      if (parts.size() == 3) {
+        ast::Expr left = expr(as<ZplParser::ExprContext>(parts[0]));
         // `aug.web=7`: a weight of an imported stream.
         bool imported = left.kind == ast::Expr::Kind::Member && left.operands[0].kind == ast::Expr::Kind::Name;
         if (imported) left.text = left.operands[0].text + "." + left.text;
@@ -862,17 +1088,66 @@ class Builder {
                      .primary(session_.span(argument))
                      .emit();
       }
-      into.operands.push_back(expr(parts.back()));
+      into.operands.push_back(expr(as<ZplParser::ExprContext>(parts.back())));
       into.names.push_back(std::move(label));
-    }
+    });
   }
 
-  template <class Context, class Build>
-  ast::Expr chain(const std::vector<Context*>& parts, std::string_view sign, ParserRuleContext* context, Build build) {
-    ast::Expr left = build(parts[0]);
-    for (size_t i = 1, child = 1; i < parts.size(); ++i, child += 2) {
-      auto* token = static_cast<antlr4::tree::TerminalNode*>(context->children[child])->getSymbol();
-      left = binary(std::move(left), std::string(sign), session_.span(token), build(parts[i]));
+  // How tightly a sign between two operands binds; 0 for what is none.
+  static int binding(size_t sign) {
+    switch (sign) {
+      case ZplParser::OR:
+        return 1;
+      case ZplParser::AND:
+        return 2;
+      case ZplParser::EQUAL:
+      case ZplParser::UNEQUAL:
+      case ZplParser::LESS:
+      case ZplParser::LESS_EQ:
+      case ZplParser::GREATER:
+      case ZplParser::GREATER_EQ:
+        return kComparison;
+      case ZplParser::PLUS:
+      case ZplParser::MINUS:
+        return 4;
+      case ZplParser::MUL:
+      case ZplParser::DIV:
+      case ZplParser::FLOOR_DIV:
+      case ZplParser::MOD:
+        return 5;
+      default:
+        return 0;
+    }
+  }
+  static constexpr int kComparison = 3;
+
+  // The operands from `at` on and the signs between them, as long as those bind at least so tightly.
+  ast::Expr climb(const std::vector<ParseTree*>& parts, size_t& at, int least) {
+    const size_t first = at;
+    while (type_of(parts[at]) == ZplParser::NOT) ++at;
+    const size_t operand_at = at;
+    ast::Expr left = at > first ? climb(parts, at, kComparison) : operand(as<ZplParser::OperandContext>(parts[at++]));
+    for (size_t i = operand_at; i-- > first && !too_deep_;) left = unary(token(parts[i]), std::move(left));
+    Token* comparison = nullptr;
+    while (at < parts.size()) {
+      Token* sign = token(parts[at]);
+      const int level = binding(sign->getType());
+      if (level < least) break;
+      const bool chained = level == kComparison && comparison != nullptr;
+      if (chained)
+        failed = error(Kind::SyntaxError, "comparisons do not chain")
+                     .primary(session_.span(sign))
+                     .secondary(session_.span(comparison), "the first comparison")
+                     .hint("write `a < b and b < c`")
+                     .emit();
+      if (chained || (too_deep_ && level > kComparison)) {  // nothing is made of the rest of the chain
+        while (at < parts.size() && (!is_token(parts[at]) || binding(token(parts[at])->getType()) >= level)) ++at;
+        continue;
+      }
+      comparison = level == kComparison ? sign : nullptr;
+      ++at;
+      ast::Expr right = climb(parts, at, level + 1);
+      left = binary(std::move(left), std::string(session_.text(sign)), session_.span(sign), std::move(right));
     }
     return left;
   }
@@ -891,95 +1166,53 @@ class Builder {
   ast::Expr unary(Token* sign, ast::Expr operand) {
     ast::Expr e;
     e.kind = ast::Expr::Kind::Unary;
-    e.text = sign->getText();
+    e.text = session_.text(sign);
     e.text_span = session_.span(sign);
     e.span = join(e.text_span, operand.span);
     e.operands.push_back(std::move(operand));
     return std::move(measure(e));
   }
 
-  ast::Expr and_expr(ZplParser::AndExprContext* context) {
-    return chain(context->notExpr(), "and", context, [&](auto* c) { return not_expr(c); });
-  }
-
-  ast::Expr not_expr(ZplParser::NotExprContext* context) {
-    ast::Expr e = comparison(context->comparison());
-    auto signs = context->NOT();
-    for (size_t i = signs.size(); i-- > 0 && !too_deep_;) e = unary(signs[i]->getSymbol(), std::move(e));
+  // Signs in front, a primary expression, and what is applied to it.
+  ast::Expr operand(ZplParser::OperandContext* context) {
+    const std::vector<ParseTree*>& parts = context->children;
+    size_t at = 0;
+    while (type_of(parts[at]) == ZplParser::MINUS) ++at;
+    const size_t signs = at;
+    ast::Expr e = primary(parts, at);
+    for (; at < parts.size() && !too_deep_; ++at) e = suffix(std::move(e), as<ZplParser::SuffixContext>(parts[at]));
+    for (size_t i = signs; i-- > 0 && !too_deep_;) e = unary(token(parts[i]), std::move(e));
     return e;
   }
 
-  ast::Expr comparison(ZplParser::ComparisonContext* context) {
-    auto parts = context->sum();
-    ast::Expr left = sum(parts[0]);
-    auto signs = context->comparisonSign();
-    for (size_t i = 0; i < signs.size(); ++i) {
-      if (i == 1) {
-        failed = error(Kind::SyntaxError, "comparisons do not chain")
-                     .primary(session_.span(signs[1]))
-                     .secondary(session_.span(signs[0]), "the first comparison")
-                     .hint("write `a < b and b < c`")
-                     .emit();
-        break;
+  ast::Expr suffix(ast::Expr of, ZplParser::SuffixContext* context) {
+    const std::vector<ParseTree*>& parts = context->children;
+    ast::Expr e;
+    if (type_of(parts[0]) == ZplParser::DOT) {
+      const Token* member = as<ParserRuleContext>(parts[1])->start;
+      e.text = session_.text(member);
+      e.text_span = session_.span(member);
+      e.span = join(of.span, session_.span(context));
+      if (parts.size() == 3) {
+        auto* given = as<ZplParser::CallArgumentsContext>(parts[2]);
+        e.kind = ast::Expr::Kind::Call;
+        e.method = true;
+        e.names.emplace_back();
+        e.operands.reserve(1 + given->children.size() / 2);
+        e.operands.push_back(std::move(of));
+        arguments(given, e);
+      } else {
+        e.kind = ast::Expr::Kind::Member;
+        e.operands.push_back(std::move(of));
       }
-      left = binary(std::move(left), signs[i]->getText(), session_.span(signs[i]), sum(parts[i + 1]));
+    } else {
+      e.kind = ast::Expr::Kind::Index;
+      e.text_span = session_.span(context);
+      e.span = join(of.span, e.text_span);
+      e.operands.push_back(std::move(of));
+      each<ZplParser::SubscriptContext>(context, [&](auto* c) { e.operands.push_back(subscript(c)); });
     }
-    return left;
-  }
-
-  ast::Expr sum(ZplParser::SumContext* context) {
-    auto parts = context->product();
-    auto signs = context->sumSign();
-    ast::Expr left = product(parts[0]);
-    for (size_t i = 0; i < signs.size() && !too_deep_; ++i)
-      left = binary(std::move(left), signs[i]->getText(), session_.span(signs[i]), product(parts[i + 1]));
-    return left;
-  }
-
-  ast::Expr product(ZplParser::ProductContext* context) {
-    auto parts = context->negation();
-    auto signs = context->productSign();
-    ast::Expr left = negation(parts[0]);
-    for (size_t i = 0; i < signs.size() && !too_deep_; ++i)
-      left = binary(std::move(left), signs[i]->getText(), session_.span(signs[i]), negation(parts[i + 1]));
-    return left;
-  }
-
-  ast::Expr negation(ZplParser::NegationContext* context) {
-    ast::Expr e = postfix(context->postfix());
-    auto signs = context->MINUS();
-    for (size_t i = signs.size(); i-- > 0 && !too_deep_;) e = unary(signs[i]->getSymbol(), std::move(e));
-    return e;
-  }
-
-  ast::Expr postfix(ZplParser::PostfixContext* context) {
-    ast::Expr e = primary(context->primary());
-    for (auto* suffix : context->suffix()) {
-      if (too_deep_) break;
-      ast::Expr outer;
-      if (auto* member = dynamic_cast<ZplParser::MemberSuffixContext*>(suffix)) {
-        outer.text = member->member()->getText();
-        outer.text_span = session_.span(member->member());
-        outer.span = join(e.span, session_.span(suffix));
-        outer.operands.push_back(std::move(e));
-        if (member->callArguments() != nullptr) {
-          outer.kind = ast::Expr::Kind::Call;
-          outer.method = true;
-          outer.names.emplace_back();
-          arguments(member->callArguments(), outer);
-        } else {
-          outer.kind = ast::Expr::Kind::Member;
-        }
-      } else if (auto* index = dynamic_cast<ZplParser::IndexSuffixContext*>(suffix)) {
-        outer.kind = ast::Expr::Kind::Index;
-        outer.text_span = session_.span(suffix);
-        outer.span = join(e.span, outer.text_span);
-        outer.operands.push_back(std::move(e));
-        for (auto* c : index->subscript()) outer.operands.push_back(subscript(c));
-      }
-      e = std::move(measure(outer));
-    }
-    return e;
+    return std::move(measure(e));
   }
 
   ast::Expr subscript(ZplParser::SubscriptContext* context) {
@@ -1000,37 +1233,57 @@ class Builder {
     return std::move(measure(e));
   }
 
-  ast::Expr primary(ZplParser::PrimaryContext* context) {
+  // From parts[at] on, which is moved behind it.
+  ast::Expr primary(const std::vector<ParseTree*>& parts, size_t& at) {
+    ParseTree* first = parts[at++];
     ast::Expr e;
-    e.span = e.text_span = session_.span(context);
-    if (auto* number = dynamic_cast<ZplParser::NumberExprContext*>(context)) {
-      e.kind = ast::Expr::Kind::Number;
-      e.text = this->number(number->NUMBER()->getSymbol());
-      e.literal = number->NUMBER()->getText();
-    } else if (auto* string = dynamic_cast<ZplParser::StringExprContext*>(context)) {
-      string_token(string->STRING()->getSymbol(), e);
-    } else if (auto* raw = dynamic_cast<ZplParser::RawStringExprContext*>(context)) {
-      raw_string(raw->RAW_STRING()->getText(), e);
-    } else if (dynamic_cast<ZplParser::BoolExprContext*>(context) != nullptr) {
-      e.kind = ast::Expr::Kind::Bool;
-      e.text = context->getText();
-    } else if (auto* named = dynamic_cast<ZplParser::NameExprContext*>(context)) {
-      if (named->callArguments() != nullptr) return call(name(named->NAME()), named->callArguments(), e.span);
-      e.kind = ast::Expr::Kind::Name;
-      e.text = named->NAME()->getText();
-    } else if (auto* group = dynamic_cast<ZplParser::GroupExprContext*>(context)) {
-      Span whole = e.span;
-      e = expr(group->expr());
-      e.span = whole;  // a label under the whole includes the parentheses
-      e.group = true;
-    } else if (auto* list = dynamic_cast<ZplParser::ListExprContext*>(context)) {
+    if (!is_token(first)) {
+      e.span = e.text_span = session_.span(as<ParserRuleContext>(first));
+      if (typeid(*first) == typeid(ZplParser::SchemaContext)) {
+        e.kind = ast::Expr::Kind::Schema;
+        e.fields = schema(as<ZplParser::SchemaContext>(first));
+        return e;
+      }
       e.kind = ast::Expr::Kind::List;
-      check_commas(list);
-      for (auto* item : list->expr()) e.operands.push_back(expr(item));
-      measure(e);
-    } else if (auto* record = dynamic_cast<ZplParser::SchemaExprContext*>(context)) {
-      e.kind = ast::Expr::Kind::Schema;
-      e.fields = schema(record->schema());
+      check_commas(as<ZplParser::ListContext>(first));
+      each<ZplParser::ExprContext>(as<ZplParser::ListContext>(first),
+                                   [&](auto* item) { e.operands.push_back(expr(item)); });
+      return std::move(measure(e));
+    }
+    Token* word = token(first);
+    e.span = e.text_span = session_.span(word);
+    switch (word->getType()) {
+      case ZplParser::NUMBER:
+        e.kind = ast::Expr::Kind::Number;
+        e.text = number(word);
+        e.literal = session_.text(word);
+        break;
+      case ZplParser::STRING:
+        string_token(word, e);
+        break;
+      case ZplParser::RAW_STRING:
+        raw_string(std::string(session_.text(word)), e);
+        break;
+      case ZplParser::TRUE:
+      case ZplParser::FALSE:
+        e.kind = ast::Expr::Kind::Bool;
+        e.text = session_.text(word);
+        break;
+      case ZplParser::NAME:
+        if (at < parts.size() && typeid(*parts[at]) == typeid(ZplParser::CallArgumentsContext)) {
+          auto* given = as<ZplParser::CallArgumentsContext>(parts[at++]);
+          return call(name(word), given, join(e.span, session_.span(given)));
+        }
+        e.kind = ast::Expr::Kind::Name;
+        e.text = session_.text(word);
+        break;
+      default: {  // in parentheses
+        Span whole = join(e.span, session_.span(token(parts[at + 1])));
+        e = expr(as<ZplParser::ExprContext>(parts[at]));
+        at += 2;
+        e.span = whole;  // a label under the whole includes the parentheses
+        e.group = true;
+      }
     }
     return e;
   }
@@ -1050,7 +1303,7 @@ class Builder {
 
   // Digits with single underscores between them, at most one point, an exponent; no underscores in the result.
   std::string number(Token* token) {
-    std::string text = token->getText(), digits;
+    std::string text(session_.text(token)), digits;
     auto digit = [](char c) { return c >= '0' && c <= '9'; };
     size_t i = 0;
     auto run = [&] {
@@ -1205,21 +1458,17 @@ class Builder {
 
 template <class T, class Rule, class Build>
 Result<T> Session::run(Rule rule, Build build) {
-  antlr4::ANTLRInputStream input{std::string(piece_.text)};
-  ZplLexer lexer(&input);
-  lexer.removeErrorListeners();
-  antlr4::CommonTokenStream stream(&lexer);
-  stream.fill();
-  std::vector<Token*> tokens = stream.getTokens();
+  Words words{std::string(piece_.text)};
+  const std::vector<Token*>& tokens = words.tokens();
   if (std::optional<Reported> bad = guard(tokens)) return *bad;
   if (piece_.comments != nullptr)
-    for (Token* token : tokens)
-      if (token->getType() == ZplLexer::COMMENT) piece_.comments->push_back({span(token), token->getText()});
-  ZplParser parser(&stream);
+    for (const Word& comment : words.comments())
+      piece_.comments->push_back({span(&comment), std::string(text(&comment))});
+  ZplParser parser(&words);
+  parser.setErrorHandler(std::make_shared<ErrorStrategy>());
   ErrorListener listener(*this, tokens);
   parser.removeErrorListeners();
   parser.addErrorListener(&listener);
-  parser.getInterpreter<antlr4::atn::ParserATNSimulator>()->setPredictionMode(antlr4::atn::PredictionMode::SLL);
   try {
     auto* tree = rule(parser);
     if (listener.reported) return *listener.reported;

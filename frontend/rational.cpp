@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
 
 namespace zephon {
 
@@ -171,21 +172,34 @@ BigInt BigInt::gcd(BigInt a, BigInt b) {
 
 // ---- Rational
 
-Rational::Rational(BigInt numerator, BigInt denominator)
-    : numerator_(std::move(numerator)), denominator_(std::move(denominator)) {
-  if (denominator_.is_negative()) {
-    numerator_ = -numerator_;
-    denominator_ = -denominator_;
+Rational::Rational(BigInt numerator, BigInt denominator) {
+  if (denominator.is_negative()) {
+    numerator = -numerator;
+    denominator = -denominator;
   }
-  if (denominator_ == BigInt(1)) return;
-  BigInt common = BigInt::gcd(numerator_, denominator_);
-  if (common == BigInt(1)) return;
-  BigInt quotient, remainder;
-  BigInt::divide(numerator_, common, quotient, remainder);
-  numerator_ = std::move(quotient);
-  quotient = BigInt();
-  BigInt::divide(denominator_, common, quotient, remainder);
-  denominator_ = std::move(quotient);
+  if (denominator != BigInt(1)) {
+    BigInt common = BigInt::gcd(numerator, denominator), remainder;
+    BigInt::divide(BigInt(numerator), common, numerator, remainder);
+    BigInt::divide(BigInt(denominator), common, denominator, remainder);
+  }
+  const std::optional<int64_t> n = numerator.to_int64(), d = denominator.to_int64();
+  if (n && d) {
+    numerator_ = *n;
+    denominator_ = *d;
+  } else {
+    large_ = std::make_shared<const Large>(Large{std::move(numerator), std::move(denominator)});
+  }
+}
+
+Rational Rational::small(int64_t numerator, int64_t denominator) {
+  Rational result(numerator);
+  result.denominator_ = denominator;
+  if (denominator != 1) {
+    const int64_t common = std::gcd(numerator, denominator);
+    result.numerator_ /= common;
+    result.denominator_ /= common;
+  }
+  return result;
 }
 
 namespace {
@@ -204,7 +218,8 @@ std::optional<Rational> Rational::parse(std::string_view text) {
   bool negative = text.starts_with('-');
   if (negative) text.remove_prefix(1);
   BigInt digits;
-  int64_t exponent = 0, count = 0;
+  int64_t exponent = 0, count = 0, few = 0;  // `few`: the digits, where they fit
+  constexpr int64_t kFew = 18;
   size_t i = 0;
   bool point = false;
   for (; i < text.size() && text[i] != 'e' && text[i] != 'E'; ++i) {
@@ -213,7 +228,11 @@ std::optional<Rational> Rational::parse(std::string_view text) {
       continue;
     }
     if (text[i] < '0' || text[i] > '9' || ++count > kMaxExponent) return std::nullopt;
-    digits = digits * BigInt(10) + BigInt(text[i] - '0');
+    if (count == kFew + 1) digits = BigInt(few);
+    if (count <= kFew)
+      few = few * 10 + (text[i] - '0');
+    else
+      digits = digits * BigInt(10) + BigInt(text[i] - '0');
     if (point) --exponent;
   }
   if (count == 0) return std::nullopt;
@@ -230,6 +249,15 @@ std::optional<Rational> Rational::parse(std::string_view text) {
     exponent += minus ? -written : written;
   }
   if (exponent > kMaxExponent || exponent < -kMaxExponent) return std::nullopt;
+  if (count <= kFew) {
+    if (exponent <= 0 && exponent >= -kFew) {
+      int64_t scale = 1;
+      for (int64_t k = 0; k < -exponent; ++k) scale *= 10;
+      const Rational value = small(few, scale);
+      return negative ? -value : value;
+    }
+    digits = BigInt(few);
+  }
   BigInt scale = power_of_ten(static_cast<size_t>(exponent < 0 ? -exponent : exponent));
   const Rational value = exponent < 0 ? Rational(digits, scale) : Rational(digits * scale, BigInt(1));
   return negative ? -value : value;
@@ -243,11 +271,15 @@ Rational Rational::of_double(double value) {
                        : Rational(BigInt(mantissa), BigInt(1) << static_cast<size_t>(-exponent));
 }
 
-std::optional<int64_t> Rational::to_int64() const { return is_integer() ? numerator_.to_int64() : std::nullopt; }
+std::optional<int64_t> Rational::to_int64() const {
+  if (!is_integer()) return std::nullopt;
+  return large_ ? large_->numerator.to_int64() : numerator_;
+}
 
 Rational Rational::floor() const {
   BigInt quotient, remainder;
-  BigInt::divide(numerator_, denominator_, quotient, remainder);
+  if (is_integer()) return *this + Rational(0);
+  BigInt::divide(numerator(), denominator(), quotient, remainder);
   if (remainder.is_negative()) quotient = quotient - BigInt(1);
   return {quotient, BigInt(1)};
 }
@@ -255,7 +287,7 @@ Rational Rational::floor() const {
 Rational Rational::round_half_even() const {
   Rational below = floor();
   Rational twice = (*this - below) * Rational(2);
-  bool up = twice > Rational(1) || (twice == Rational(1) && below.numerator_.is_odd());
+  bool up = twice > Rational(1) || (twice == Rational(1) && below.numerator().is_odd());
   return up ? below + Rational(1) : below;
 }
 
@@ -268,45 +300,67 @@ std::optional<double> Rational::to_float(Elem elem) const {
                   : elem == Elem::F32  ? Format{24, -126, 127}
                                        : Format{53, -1022, 1023};
   if (is_zero()) return minus_zero_ ? -0.0 : 0.0;
-  BigInt n = numerator_.magnitude();
+  // Both parts are exact, so that the division rounds once.
+  const auto exact = [&](int bits) {
+    const int64_t most = int64_t{1} << bits;
+    return !large_ && numerator_ >= -most && numerator_ <= most && denominator_ <= most;
+  };
+  if (elem == Elem::F64 && exact(53)) return static_cast<double>(numerator_) / static_cast<double>(denominator_);
+  if (elem == Elem::F32 && exact(24))
+    return static_cast<double>(static_cast<float>(numerator_) / static_cast<float>(denominator_));
+  const BigInt n = numerator().magnitude(), below = denominator();
   auto shift_left = [](const BigInt& x, int64_t bits) { return bits > 0 ? x << static_cast<size_t>(bits) : x; };
   // e = floor(log2(|x|))
-  int64_t e = static_cast<int64_t>(n.bit_length()) - static_cast<int64_t>(denominator_.bit_length());
-  if (shift_left(n, -e) < shift_left(denominator_, e)) --e;
+  int64_t e = static_cast<int64_t>(n.bit_length()) - static_cast<int64_t>(below.bit_length());
+  if (shift_left(n, -e) < shift_left(below, e)) --e;
   int64_t unit = std::max<int64_t>(e, format.least) - (format.precision - 1);  // exponent of the last bit
-  BigInt quotient, remainder, divisor = shift_left(denominator_, unit);
+  BigInt quotient, remainder, divisor = shift_left(below, unit);
   BigInt::divide(shift_left(n, -unit), divisor, quotient, remainder);
   auto twice = (remainder << 1) <=> divisor;
   if (twice > 0 || (twice == 0 && quotient.is_odd())) quotient = quotient + BigInt(1);
   double value = std::ldexp(static_cast<double>(quotient.to_int64().value()), static_cast<int>(unit));
   if (value > std::ldexp(2.0 - std::ldexp(1.0, 1 - format.precision), format.most)) return std::nullopt;
-  return numerator_.is_negative() ? -value : value;
+  return is_negative() ? -value : value;
 }
 
 std::string Rational::to_string() const {
-  if (is_integer()) return numerator_.to_string();
+  if (is_integer()) return large_ ? large_->numerator.to_string() : std::to_string(numerator_);
   for (size_t digits = 1; digits <= 20; ++digits) {
     Rational scaled = *this * Rational(power_of_ten(digits), BigInt(1));
     if (!scaled.is_integer()) continue;
-    std::string text = scaled.numerator_.magnitude().to_string();
+    std::string text = scaled.numerator().magnitude().to_string();
     if (text.size() <= digits) text.insert(0, digits + 1 - text.size(), '0');
     text.insert(text.size() - digits, ".");
     return (is_negative() ? "-" : "") + text;
   }
-  return numerator_.to_string() + "/" + denominator_.to_string();
+  return numerator().to_string() + "/" + denominator().to_string();
+}
+
+Rational Rational::operator-() const {
+  Rational result = is_short() ? Rational(-numerator_) : Rational(-numerator(), denominator());
+  if (is_short()) result.denominator_ = denominator_;
+  result.minus_zero_ = is_zero() && !minus_zero_;
+  return result;
 }
 
 Rational operator+(const Rational& a, const Rational& b) {
-  return {a.numerator_ * b.denominator_ + b.numerator_ * a.denominator_, a.denominator_ * b.denominator_};
+  if (a.is_short() && b.is_short())
+    return Rational::small(a.numerator_ * b.denominator_ + b.numerator_ * a.denominator_,
+                           a.denominator_ * b.denominator_);
+  const BigInt over = a.denominator(), under = b.denominator();
+  return {a.numerator() * under + b.numerator() * over, over * under};
 }
 Rational operator*(const Rational& a, const Rational& b) {
-  return {a.numerator_ * b.numerator_, a.denominator_ * b.denominator_};
+  if (a.is_short() && b.is_short())
+    return Rational::small(a.numerator_ * b.numerator_, a.denominator_ * b.denominator_);
+  return {a.numerator() * b.numerator(), a.denominator() * b.denominator()};
 }
 Rational operator/(const Rational& a, const Rational& b) {
-  return {a.numerator_ * b.denominator_, a.denominator_ * b.numerator_};
+  return {a.numerator() * b.denominator(), a.denominator() * b.numerator()};
 }
 std::strong_ordering operator<=>(const Rational& a, const Rational& b) {
-  return a.numerator_ * b.denominator_ <=> b.numerator_ * a.denominator_;
+  if (a.is_short() && b.is_short()) return a.numerator_ * b.denominator_ <=> b.numerator_ * a.denominator_;
+  return a.numerator() * b.denominator() <=> b.numerator() * a.denominator();
 }
 
 }  // namespace zephon

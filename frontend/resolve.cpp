@@ -415,13 +415,15 @@ std::optional<Operand> Compiler::find_field(const std::string& path, const Span&
     if (field->type.poison) return operand;
     operand.kind = Operand::Kind::Dynamic;
     operand.expr = read(*field);
+    if (!fields.fields.has_companions()) return operand;
     if (const Field* missing = fields.find(missing_field(path))) operand.missing = read(*missing);
     while (const Field* lengths = fields.find(lengths_field(path, operand.lengths.size() + 1)))
       operand.lengths.push_back(read(*lengths));
     return operand;
   }
+  const std::string inside = path + ".";
   for (const Field& field : fields.fields) {
-    if (!field.name.starts_with(path + ".") || is_companion(field.name)) continue;
+    if (!field.name.starts_with(inside) || is_companion(field.name)) continue;
     std::string_view rest = std::string_view(field.name).substr(path.size() + 1);
     std::string member(rest.substr(0, rest.find('.')));
     if (!operand.members.empty() && operand.members.back().name == member) continue;
@@ -441,7 +443,10 @@ std::optional<Operand> Compiler::find_name(const std::string& name, const Span& 
   if (frame.arguments != nullptr)
     if (auto it = frame.arguments->find(name); it != frame.arguments->end()) return at(it->second);
   if (frame.fields != nullptr) {
-    if (std::optional<Operand> field = find_field(name, span, frame)) return at(*field, field->origin);
+    if (std::optional<Operand> field = find_field(name, span, frame)) {
+      const Span origin = field->origin;
+      return at(*std::move(field), origin);
+    }
   }
   if (module_ == root_)
     if (auto it = parameters_.find(name); it != parameters_.end())

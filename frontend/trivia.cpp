@@ -384,9 +384,9 @@ class TriviaBuilder {
     bool alone = text_.substr(begin, place - begin).find_first_not_of(" \t") == std::string_view::npos;
     if (!alone) {
       int best = -1;
-      for (int i = 1; i < static_cast<int>(map_.items_.size()); ++i) {
+      for (int i : ending_between(begin, place)) {
         const TriviaMap::Item& item = at(i);
-        if (item.end > place || item.end <= begin || is_branch(item)) continue;
+        if (is_branch(item)) continue;
         // In YAML a block ends with its last part, which the comment belongs to.
         bool inner = item.begin < begin || (samples_.contains(item.key) && text_[item.begin] != '{');
         if (indented_ && inner && holds_block(item)) continue;
@@ -430,6 +430,19 @@ class TriviaBuilder {
     // Inside of what cannot be broken there: above the whole.
     while (!at(at(holder).parent).block) holder = at(holder).parent;
     at(holder).trivia.leading.push_back(std::move(words));
+  }
+  // The parts that end behind `begin` and not behind `end`, in their order.
+  std::vector<int> ending_between(uint32_t begin, uint32_t end) {
+    if (by_end_.size() + 1 != map_.items_.size()) {
+      by_end_.clear();
+      for (int i = 1; i < static_cast<int>(map_.items_.size()); ++i) by_end_.push_back(i);
+      std::sort(by_end_.begin(), by_end_.end(), [this](int a, int b) { return at(a).end < at(b).end; });
+    }
+    auto above = [this](uint32_t limit, int item) { return limit < at(item).end; };
+    auto first = std::upper_bound(by_end_.begin(), by_end_.end(), begin, above);
+    std::vector<int> found(first, std::upper_bound(first, by_end_.end(), end, above));
+    std::sort(found.begin(), found.end());
+    return found;
   }
   // Blocks, and what ends with one.
   bool holds_block(const TriviaMap::Item& item) {
@@ -478,6 +491,7 @@ class TriviaBuilder {
   std::vector<int> stack_;
   std::set<const void*> samples_;
   std::set<const void*> on_lines_;  // blocks that are laid out on several lines, however short
+  std::vector<int> by_end_;  // the items but the first, by their ends
   mutable std::map<const void*, bool> branches_;
 };
 

@@ -52,11 +52,11 @@ pipe   : source ( BAR step )* ;
 source : NAME ( DOT NAME )? callArguments? ;
 
 step
-  : NAME ( ASSIGN expr | callArguments )?                      # AssignOrCallStep
-  | FILTER expr                                                # FilterStep
-  | SELECT NAME ( COMMA NAME )*                                # SelectStep
-  | DROP NAME ( COMMA NAME )*                                  # DropStep
-  | IF expr block elseBranch*                                  # IfStep
+  : NAME ( ASSIGN expr | callArguments )?
+  | FILTER expr
+  | SELECT NAME ( COMMA NAME )*
+  | DROP NAME ( COMMA NAME )*
+  | IF expr block elseBranch*
   ;
 elseBranch : ELSE ( IF expr )? block ;
 block      : LBRACE ( BAR? step ( BAR step )* )? RBRACE ;
@@ -64,32 +64,15 @@ block      : LBRACE ( BAR? step ( BAR step )* )? RBRACE ;
 callArguments : LPAREN ( argument ( COMMA argument? )* )? RPAREN ;
 argument      : expr ( ASSIGN expr )? ;
 
-expr           : andExpr ( OR andExpr )* ;
-andExpr        : notExpr ( AND notExpr )* ;
-notExpr        : NOT* comparison ;
-comparison     : sum ( comparisonSign sum )* ;
-comparisonSign : EQUAL | UNEQUAL | LESS | LESS_EQ | GREATER | GREATER_EQ ;
-sum            : product ( sumSign product )* ;
-sumSign        : PLUS | MINUS ;
-product        : negation ( productSign negation )* ;
-productSign    : MUL | DIV | FLOOR_DIV | MOD ;
-negation         : MINUS* postfix ;
-postfix        : primary suffix* ;
-suffix
-  : DOT member callArguments?                                  # MemberSuffix
-  | LBRACKET subscript ( COMMA subscript )* RBRACKET           # IndexSuffix
-  ;
+// One rule for all signs, so that a name is two rules deep and not ten. Which binds tighter is in
+// frontend/parse_zpl.cpp: from loose to tight `or`; `and`; `not`; comparisons; `+ -`; `* / // %`; a minus in front.
+expr    : NOT* operand ( ( ( OR | AND ) NOT* | ( EQUAL | UNEQUAL | LESS | LESS_EQ | GREATER | GREATER_EQ
+                                               | PLUS | MINUS | MUL | DIV | FLOOR_DIV | MOD ) ) operand )* ;
+operand : MINUS* ( NUMBER | STRING | RAW_STRING | TRUE | FALSE | NAME callArguments?
+                 | LPAREN expr RPAREN | list | schema ) suffix* ;
+list    : LBRACKET ( expr ( COMMA expr? )* )? RBRACKET ;
+suffix  : DOT member callArguments? | LBRACKET subscript ( COMMA subscript )* RBRACKET ;
 // After a dot, words of the language are ordinary names.
 member    : NAME | FILTER | SELECT | DROP | STREAM | PIPELINE | ENUM | IMPORT | LET | FN | ZPL ;
 subscript : expr slice? | slice ;
 slice     : COLON expr? ( COLON expr? )? ;
-primary
-  : NUMBER                                                     # NumberExpr
-  | STRING                                                     # StringExpr
-  | RAW_STRING                                                 # RawStringExpr
-  | ( TRUE | FALSE )                                           # BoolExpr
-  | NAME callArguments?                                        # NameExpr
-  | LPAREN expr RPAREN                                         # GroupExpr
-  | LBRACKET ( expr ( COMMA expr? )* )? RBRACKET               # ListExpr
-  | schema                                                     # SchemaExpr
-  ;

@@ -3,6 +3,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <variant>
 
 #include "graph/op_def.h"
 
@@ -25,7 +26,10 @@ uint64_t hash_expr(const Expr& e) {
   for (ExprId arg : e.args) h.add(static_cast<uint64_t>(arg.index));
   for (const auto& [name, value] : e.attrs) {
     h.add(name);
-    h.add(to_string(value));
+    if (const auto* text = std::get_if<std::string>(&value))
+      h.add(*text);
+    else
+      h.add(to_string(value));
   }
   h.add(e.draw_id);
   if (e.constant) {
@@ -62,8 +66,16 @@ ExprId Graph::add(Expr expr) {
 
 void Graph::add_origin(ExprId id, const std::vector<Span>& places) {
   std::vector<Span>& known = exprs_[static_cast<size_t>(id.index)].origin;
-  for (const Span& place : places)
-    if (std::find(known.begin(), known.end(), place) == known.end()) known.push_back(place);
+  constexpr size_t kFew = 16;
+  for (const Span& place : places) {
+    if (known.size() <= kFew) {
+      if (std::find(known.begin(), known.end(), place) == known.end()) known.push_back(place);
+      continue;
+    }
+    auto& set = places_[id.index];
+    if (set.empty()) set.insert(known.begin(), known.end());
+    if (set.insert(place).second) known.push_back(place);
+  }
 }
 
 NodeId Graph::add(Node node) {
@@ -105,21 +117,27 @@ int Graph::user_count(NodeId id) const {
 std::vector<ExprId> Graph::topological(ExprId root) const {
   std::vector<ExprId> order;
   if (!root.valid()) return order;
-  std::unordered_map<int32_t, char> state;
-  std::vector<ExprId> stack = {root};
+  // Marks of this walk are above those of earlier ones, so that nothing is cleared: most walks are short.
+  thread_local std::vector<uint64_t> marks;
+  thread_local uint64_t walk = 0;
+  const uint64_t open = ++walk, done = ++walk;
+  if (marks.size() < exprs_.size()) marks.resize(std::max(exprs_.size(), 2 * marks.size()));
+  thread_local std::vector<ExprId> stack;
+  stack.assign(1, root);
+  order.reserve(8);
   while (!stack.empty()) {
     const ExprId id = stack.back();
-    char& s = state[id.index];
-    if (s == 0) {
-      s = 1;
+    uint64_t& mark = marks[static_cast<size_t>(id.index)];
+    if (mark < open) {
+      mark = open;
       const Expr& e = expr(id);
       for (auto it = e.args.rbegin(); it != e.args.rend(); ++it)
-        if (!state.contains(it->index)) stack.push_back(*it);
+        if (marks[static_cast<size_t>(it->index)] < open) stack.push_back(*it);
       continue;
     }
     stack.pop_back();
-    if (s == 1) {
-      s = 2;
+    if (mark == open) {
+      mark = done;
       order.push_back(id);
     }
   }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -100,6 +101,12 @@ class Graph {
   std::vector<Expr> exprs_;
   std::vector<Node> nodes_;
   std::unordered_multimap<uint64_t, int32_t> interned_;
+  struct SpanHash {
+    size_t operator()(const Span& span) const {
+      return (uint64_t{span.file.value} << 32 ^ span.begin) * 0x9E3779B97F4A7C15u ^ span.end;
+    }
+  };
+  std::unordered_map<int32_t, std::unordered_set<Span, SpanHash>> places_;  // of expressions with many of them
   NodeId output_;
 };
 

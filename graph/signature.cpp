@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
@@ -231,6 +232,22 @@ std::string describe(const TypePattern& p) {
   return elem + " of shape `[" + dims + "]`";
 }
 
+// What the few names of a signature stand for.
+template <class T>
+class Bindings {
+ public:
+  T* find(const std::string& name) {
+    for (auto& [known, value] : list_)
+      if (*known == name) return &value;
+    return nullptr;
+  }
+  // The name must outlive this.
+  void add(const std::string& name, T value) { list_.emplace_back(&name, std::move(value)); }
+
+ private:
+  std::vector<std::pair<const std::string*, T>> list_;
+};
+
 class Unifier {
  public:
   explicit Unifier(const Attrs& attrs) : attrs_(attrs) {}
@@ -239,8 +256,10 @@ class Unifier {
     if (p.box != !t.box.empty() && p.box) return false;
     if (!elem_fits(p.elem, t.elem)) return false;
     if (is_variable(p.elem)) {
-      auto [it, fresh] = elems_.emplace(p.elem, t.elem);
-      if (!fresh && it->second != t.elem) return false;
+      if (const Elem* known = elems_.find(p.elem); known == nullptr)
+        elems_.add(p.elem, t.elem);
+      else if (*known != t.elem)
+        return false;
     }
     if (p.box) return bind_dims(p.shape, t.box);
     return bind_dims(p.shape, t.shape);
@@ -248,8 +267,8 @@ class Unifier {
 
   Type result(const TypePattern& p) {
     Type t;
-    t.elem =
-        is_variable(p.elem) && elems_.contains(p.elem) ? elems_.at(p.elem) : elem_from_name(p.elem).value_or(Elem::F32);
+    const Elem* known = is_variable(p.elem) ? elems_.find(p.elem) : nullptr;
+    t.elem = known != nullptr ? *known : elem_from_name(p.elem).value_or(Elem::F32);
     std::vector<Dim> dims;
     for (const DimPattern& d : p.shape) {
       switch (d.kind) {
@@ -260,7 +279,7 @@ class Unifier {
           dims.push_back(Dim::unknown());
           break;
         case DimPattern::Kind::Pack:
-          for (const Dim& part : packs_[d.symbol]) dims.push_back(part);
+          if (const std::vector<Dim>* pack = packs_.find(d.symbol)) dims.insert(dims.end(), pack->begin(), pack->end());
           break;
         case DimPattern::Kind::Symbol:
           dims.push_back(symbol(d.symbol));
@@ -278,7 +297,7 @@ class Unifier {
 
  private:
   Dim symbol(const std::string& name) {
-    if (auto it = dims_.find(name); it != dims_.end()) return it->second;
+    if (const Dim* known = dims_.find(name)) return *known;
     if (attrs_.has(name)) {
       for (const auto& [key, value] : attrs_)
         if (key == name)
@@ -312,18 +331,22 @@ class Unifier {
       if (patterns[i].kind == DimPattern::Kind::Extent) {
         if (d.is_static() && d.extent != patterns[i].extent) return false;
       } else if (patterns[i].kind == DimPattern::Kind::Symbol) {
-        auto [it, fresh] = dims_.emplace(patterns[i].symbol, d);
-        if (!fresh && !meet(it->second, d)) return false;
+        if (Dim* known = dims_.find(patterns[i].symbol); known == nullptr)
+          dims_.add(patterns[i].symbol, d);
+        else if (!meet(*known, d))
+          return false;
       }
     }
     return true;
   }
   // NumPy: align at the last dimension; 1 stretches.
-  static bool broadcast(std::map<std::string, std::vector<Dim>>& packs, const std::string& name,
-                        const std::vector<Dim>& part) {
-    auto [it, fresh] = packs.emplace(name, part);
-    if (fresh) return true;
-    std::vector<Dim>& known = it->second;
+  static bool broadcast(Bindings<std::vector<Dim>>& packs, const std::string& name, const std::vector<Dim>& part) {
+    std::vector<Dim>* found = packs.find(name);
+    if (found == nullptr) {
+      packs.add(name, part);
+      return true;
+    }
+    std::vector<Dim>& known = *found;
     std::vector<Dim> longer = known.size() >= part.size() ? known : part;
     const std::vector<Dim>& shorter = known.size() >= part.size() ? part : known;
     const size_t shift = longer.size() - shorter.size();
@@ -342,19 +365,29 @@ class Unifier {
   }
 
   const Attrs& attrs_;
-  std::map<std::string, Elem> elems_;
-  std::map<std::string, Dim> dims_;
-  std::map<std::string, std::vector<Dim>> packs_;
+  Bindings<Elem> elems_;
+  Bindings<Dim> dims_;
+  Bindings<std::vector<Dim>> packs_;
 };
 
 }  // namespace
 
 const Signature& signature_of(const OpDef& op) {
+  // What this thread asked for before is found without the lock.
+  struct Asked {
+    const OpDef* op = nullptr;
+    const Signature* signature = nullptr;
+  };
+  constexpr size_t kAsked = 512;  // 9 bits of the hash below
+  thread_local std::array<Asked, kAsked> asked;
+  Asked& before = asked[(reinterpret_cast<uintptr_t>(&op) >> 4) * 0x9E3779B97F4A7C15u >> 55];
+  if (before.op == &op) return *before.signature;
   static std::mutex mutex;
   static std::unordered_map<const OpDef*, std::unique_ptr<const Signature>> cache;
   std::lock_guard lock(mutex);
   std::unique_ptr<const Signature>& slot = cache[&op];
   if (!slot) slot = std::make_unique<const Signature>(Reader(op).read());
+  before = {&op, slot.get()};
   return *slot;
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <unordered_map>
 
 #include "graph/graph.h"
 #include "graph/identity_text.h"
@@ -84,19 +85,21 @@ void add_attrs(std::string& list, const OpDef& op, const Attrs& attrs) {
   }
 }
 
-Piece piece(const Graph& graph, const Expr& e, const std::map<ExprId, Piece>& done) {
+// `argument` gives the text of an argument.
+template <class Argument>
+Piece piece(const Expr& e, Argument&& argument) {
   const std::string_view name = e.op->name;
   if (name == "field") return {e.attrs.text("name")};
   if (e.constant) return {constant_text(*e.constant)};
   std::vector<const Piece*> args;
-  for (ExprId arg : e.args) args.push_back(&done.at(arg));
+  for (ExprId arg : e.args) args.push_back(argument(arg));
   for (const Symbol& s : kBinary)
     if (s.op == name && args.size() == 2)
-      return {fmt::format("{} {} {}", wrap(*args[0], s.precedence), s.text, wrap(*args[1], s.precedence + 1)),
+      return {wrap(*args[0], s.precedence).append(" ").append(s.text).append(" ") + wrap(*args[1], s.precedence + 1),
               s.precedence};
   if (name == "neg") return {"-" + wrap(*args[0], 7), 7};
   if (name == "not") return {"not " + wrap(*args[0], 3), 3};
-  if (name == "cast") return {fmt::format("{}({})", elem_name(e.type.elem), args[0]->text)};
+  if (name == "cast") return {std::string(elem_name(e.type.elem)) + "(" + args[0]->text + ")"};
   if (name == "index") {
     std::string list;
     for (size_t i = 1; i < args.size(); ++i) list += (i > 1 ? ", " : "") + args[i]->text;
@@ -106,14 +109,27 @@ Piece piece(const Graph& graph, const Expr& e, const std::map<ExprId, Piece>& do
   for (size_t i = 1; i < args.size(); ++i) list += (i > 1 ? ", " : "") + args[i]->text;
   add_attrs(list, *e.op, e.attrs);
   if (args.empty()) return {fmt::format("{}({})", name, list)};
-  (void)graph;
-  return {fmt::format("{}.{}({})", wrap(*args[0], 9), name, list)};
+  return {wrap(*args[0], 9).append(".").append(name).append("(").append(list).append(")")};
 }
 
 std::string expr_text(const Graph& graph, ExprId root) {
-  std::map<ExprId, Piece> done;
-  for (ExprId id : graph.topological(root)) done[id] = piece(graph, graph.expr(id), done);
-  return done[root].text;
+  const std::vector<ExprId> order = graph.topological(root);
+  std::vector<Piece> done;
+  done.reserve(order.size());
+  // Few are looked for among few; of many the place is noted.
+  constexpr size_t kFew = 32;
+  std::unordered_map<int32_t, size_t> places;
+  auto argument = [&](ExprId id) {
+    if (order.size() > kFew) return &done[places.at(id.index)];
+    size_t i = 0;
+    while (order[i] != id) ++i;
+    return &done[i];
+  };
+  for (ExprId id : order) {
+    if (order.size() > kFew) places.emplace(id.index, done.size());
+    done.push_back(piece(graph.expr(id), argument));
+  }
+  return std::move(done.back().text);
 }
 
 std::string node_text(const Graph& graph, const Node& n) {

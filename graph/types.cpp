@@ -72,13 +72,61 @@ int missing_rank_of(const StreamType& type, const Field& field) {
 }  // namespace
 
 std::string field_type_text(const StreamType& type, const Field& field) {
+  if (!type.fields.has_companions()) return to_string(field.type);
   return declared_text(field.type, missing_rank_of(type, field), levels_of(type, field));
+}
+
+std::optional<size_t> FieldList::index(std::string_view name) const {
+  if (name.empty()) return std::nullopt;
+  // What was assigned last is asked for most; names that people number differ in their last letter.
+  for (size_t b = blocks_.size(); b-- > 0;) {
+    const std::vector<Field>& fields = blocks_[b]->fields;
+    for (size_t i = fields.size(); i-- > 0;) {
+      const std::string& known = fields[i].name;
+      if (known.size() == name.size() && known.back() == name.back() && known == name) return b * kBlock + i;
+    }
+  }
+  return std::nullopt;
+}
+
+bool FieldList::has_companions() const {
+  return std::any_of(blocks_.begin(), blocks_.end(), [](const auto& block) { return block->companions; });
+}
+
+FieldList::Block& FieldList::own(size_t block) {
+  std::shared_ptr<Block>& owned = blocks_[block];
+  if (owned.use_count() > 1) {
+    auto copy = std::make_shared<Block>();
+    copy->fields.reserve(kBlock);
+    copy->fields = owned->fields;
+    copy->companions = owned->companions;
+    owned = std::move(copy);
+  }
+  return *owned;
+}
+
+void FieldList::push_back(Field field) {
+  if (size_ % kBlock == 0) blocks_.push_back(std::make_shared<Block>());
+  Block& last = own(size_ / kBlock);
+  last.companions = last.companions || is_companion(field.name);
+  last.fields.push_back(std::move(field));
+  ++size_;
+}
+
+void FieldList::set_type(size_t i, Type type) { own(i / kBlock).fields[i % kBlock].type = std::move(type); }
+
+bool operator==(const FieldList& a, const FieldList& b) {
+  return a.size_ == b.size_ &&
+         std::equal(a.blocks_.begin(), a.blocks_.end(), b.blocks_.begin(),
+                    [](const auto& x, const auto& y) { return x == y || x->fields == y->fields; });
 }
 
 std::vector<std::string> fields_of(const StreamType& type, std::string_view name) {
   std::vector<std::string> found;
   for (const Field& field : type.fields) {
-    if (!field.name.starts_with(name)) continue;
+    if (field.name.size() < name.size() || (!name.empty() && field.name[name.size() - 1] != name.back()) ||
+        !field.name.starts_with(name))
+      continue;
     const std::string_view rest = std::string_view(field.name).substr(name.size());
     if (rest.empty() || rest[0] == '.' || rest[0] == '?' || rest[0] == '#') found.push_back(field.name);
   }
@@ -87,8 +135,7 @@ std::vector<std::string> fields_of(const StreamType& type, std::string_view name
 
 std::string to_string(const StreamType& type) {
   std::string text = "{";
-  const bool companions =
-      std::any_of(type.fields.begin(), type.fields.end(), [](const Field& field) { return is_companion(field.name); });
+  const bool companions = type.fields.has_companions();
   for (const Field& field : type.fields) {
     if (companions && is_companion(field.name)) continue;
     Type shown = field.type;

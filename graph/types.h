@@ -1,10 +1,15 @@
 #pragma once
 // Element types, symbolic shapes, and the type of a stream of samples.
 
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <iterator>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace zephon {
@@ -91,6 +96,97 @@ struct Field {
   bool operator==(const Field&) const = default;
 };
 
+/// The fields of a stream, in order. Copies share all blocks but those that differ: a program of n steps holds n lists,
+/// each hardly different from the one before.
+class FieldList {
+ public:
+  static constexpr size_t kBlock = 16;  ///< fields that are shared as one
+
+  class const_iterator {
+   public:
+    using iterator_category = std::forward_iterator_tag;
+    using value_type = Field;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const Field*;
+    using reference = const Field&;
+    const_iterator() = default;
+    const_iterator(const FieldList* list, size_t at) : list_(list), at_(at) {}
+    reference operator*() const { return (*list_)[at_]; }
+    pointer operator->() const { return &(*list_)[at_]; }
+    const_iterator& operator++() {
+      ++at_;
+      return *this;
+    }
+    const_iterator operator++(int) { return {list_, at_++}; }
+    bool operator==(const const_iterator&) const = default;
+
+   private:
+    const FieldList* list_ = nullptr;
+    size_t at_ = 0;
+  };
+
+  FieldList() = default;
+  FieldList(std::vector<Field> fields) {
+    for (Field& field : fields) push_back(std::move(field));
+  }
+  FieldList(std::initializer_list<Field> fields) {
+    for (const Field& field : fields) push_back(field);
+  }
+
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  const Field& operator[](size_t i) const { return blocks_[i / kBlock]->fields[i % kBlock]; }
+  const_iterator begin() const { return {this, 0}; }
+  const_iterator end() const { return {this, size_}; }
+  std::vector<Field> to_vector() const { return {begin(), end()}; }
+  /// The place of the field of that name.
+  std::optional<size_t> index(std::string_view name) const;
+  const Field* find(std::string_view name) const {
+    const std::optional<size_t> at = index(name);
+    return at ? &(*this)[*at] : nullptr;
+  }
+  bool has_companions() const;
+  /// Whether field i stands in a block that the other list has at the same place; then all fields of the block do.
+  bool shares_block(const FieldList& other, size_t i) const {
+    return i / kBlock < other.blocks_.size() && blocks_[i / kBlock] == other.blocks_[i / kBlock];
+  }
+
+  void push_back(Field field);
+  void set_type(size_t i, Type type);
+  void clear() { *this = FieldList(); }
+  template <class Predicate>
+  void erase_if(Predicate&& gone);
+
+  friend bool operator==(const FieldList& a, const FieldList& b);
+
+ private:
+  struct Block {
+    std::vector<Field> fields;
+    bool companions = false;
+  };
+  Block& own(size_t block);
+
+  std::vector<std::shared_ptr<Block>> blocks_;  // all full, except the last one
+  size_t size_ = 0;
+};
+
+template <class Predicate>
+void FieldList::erase_if(Predicate&& gone) {
+  FieldList kept;
+  for (const std::shared_ptr<Block>& block : blocks_) {
+    std::vector<const Field*> rest;
+    for (const Field& field : block->fields)
+      if (!gone(field)) rest.push_back(&field);
+    if (rest.size() == block->fields.size() && kept.size_ % kBlock == 0) {
+      kept.blocks_.push_back(block);
+      kept.size_ += rest.size();
+    } else {
+      for (const Field* field : rest) kept.push_back(*field);
+    }
+  }
+  *this = std::move(kept);
+}
+
 /// What is known of the order and number of a stream's samples.
 enum class Domain : uint8_t {
   Indexed,  ///< sample i exists for every i < size, and can be asked for by i
@@ -105,15 +201,11 @@ struct BatchShape {
 };
 
 struct StreamType {
-  std::vector<Field> fields;        ///< in order of first assignment
+  FieldList fields;                 ///< in order of first assignment
   std::optional<BatchShape> batch;  ///< set after `batch`
   Domain domain = Domain::Indexed;
   bool endless = false;             ///< below a repeat() without count, and not cut by a take
-  const Field* find(std::string_view name) const {
-    for (const Field& f : fields)
-      if (f.name == name) return &f;
-    return nullptr;
-  }
+  const Field* find(std::string_view name) const { return fields.find(name); }
   bool operator==(const StreamType&) const = default;
 };
 std::string to_string(const StreamType& type);

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include <set>
+#include <vector>
 
 #include "graph/graph.h"
 #include "graph/op_def.h"
@@ -11,7 +11,7 @@ namespace {
 
 class Verifier {
  public:
-  explicit Verifier(const Graph& graph) : graph_(graph) {}
+  explicit Verifier(const Graph& graph) : graph_(graph), checked_(graph.expr_count()) {}
 
   std::vector<std::string> run() {
     if (!graph_.output().valid()) return {"the graph has no output"};
@@ -33,19 +33,13 @@ class Verifier {
         return problem(id, "an input is out of range");
     const bool source = n.op->cls == OpClass::Source;
     if (source != n.inputs.empty()) problem(id, source ? "a source has inputs" : "has no input");
-    StreamType visible = n.inputs.empty() ? n.type : graph_.node(n.inputs.front()).type;
+    Visible visible{n.inputs.empty() ? n.type : graph_.node(n.inputs.front()).type, {}};
     for (const Assign& a : n.assigns) {
       check_expr(id, a.expr, visible);
       const Type& type = graph_.expr(a.expr).type;
       if (const Field* f = n.type.find(a.field); f && f->type.elem != type.elem)
         problem(id, fmt::format("`{}` is declared {} but assigned {}", a.field, to_string(f->type), to_string(type)));
-      bool found = false;
-      for (Field& f : visible.fields)
-        if (f.name == a.field) {
-          f.type = type;
-          found = true;
-        }
-      if (!found) visible.fields.push_back({a.field, type});
+      visible.assigned.emplace_back(&a.field, &type);
     }
     if (n.predicate.valid()) {
       check_expr(id, n.predicate, visible);
@@ -54,27 +48,41 @@ class Verifier {
     }
   }
 
-  void check_expr(NodeId node, ExprId root, const StreamType& visible) {
+  // The fields of the input, and what the node has assigned so far.
+  struct Visible {
+    const StreamType& input;
+    std::vector<std::pair<const std::string*, const Type*>> assigned;
+    const Type* find(const std::string& name) const {
+      for (size_t i = assigned.size(); i-- > 0;)
+        if (*assigned[i].first == name) return assigned[i].second;
+      const Field* field = input.find(name);
+      return field != nullptr ? &field->type : nullptr;
+    }
+  };
+
+  void check_expr(NodeId node, ExprId root, const Visible& visible) {
     if (!root.valid() || static_cast<size_t>(root.index) >= graph_.expr_count())
       return problem(node, "an expression is out of range");
     for (ExprId id : graph_.topological(root)) {
       const Expr& e = graph_.expr(id);
       if (e.op->name == "field") {
         const std::string& name = e.attrs.text("name");
-        const Field* f = visible.find(name);
-        if (!f) {
+        const Type* type = visible.find(name);
+        if (!type) {
           problem(node, fmt::format("reads field `{}`, which its input does not have", name));
-        } else if (f->type.elem != e.type.elem || f->type.rank() != e.type.rank()) {
-          problem(node,
-                  fmt::format("reads field `{}` as {}, which is {}", name, to_string(e.type), to_string(f->type)));
+        } else if (type->elem != e.type.elem || type->rank() != e.type.rank()) {
+          problem(node, fmt::format("reads field `{}` as {}, which is {}", name, to_string(e.type), to_string(*type)));
         }
         continue;
       }
       if ((e.op->cls == OpClass::Draw) != (e.draw_id != 0))
         problem(node, fmt::format("`{}` has a wrong draw id", e.op->name));
-      if (e.op->cls == OpClass::Leaf || !checked_.insert(id).second) continue;
+      if (e.op->cls == OpClass::Leaf || checked_[static_cast<size_t>(id.index)]) continue;
+      checked_[static_cast<size_t>(id.index)] = true;
       std::vector<Type> types;
       std::vector<const Value*> constants;
+      types.reserve(e.args.size());
+      constants.reserve(e.args.size());
       for (ExprId arg : e.args) {
         types.push_back(graph_.expr(arg).type);
         constants.push_back(graph_.expr(arg).constant.get());
@@ -91,7 +99,7 @@ class Verifier {
   }
 
   const Graph& graph_;
-  std::set<ExprId> checked_;
+  std::vector<bool> checked_;  // expressions
   std::vector<std::string> problems_;
 };
 

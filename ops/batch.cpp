@@ -224,9 +224,13 @@ void infer(const Node& node, std::span<const StreamType> inputs, StreamType& out
 
 void infer_padded(const Node& node, std::span<const StreamType> inputs, StreamType& out, std::string& error) {
   infer(node, inputs, out, error);
-  for (Field& field : out.fields)
-    if (node.attrs.has("length") && !field.type.has_static_shape() && !field.type.is_scalar())
-      field.type.shape[0] = Dim::of(node.attrs.integer("length"));
+  if (!node.attrs.has("length")) return;
+  for (size_t i = 0; i < out.fields.size(); ++i) {
+    Type type = out.fields[i].type;
+    if (type.has_static_shape() || type.is_scalar()) continue;
+    type.shape[0] = Dim::of(node.attrs.integer("length"));
+    out.fields.set_type(i, std::move(type));
+  }
 }
 
 void infer_buckets(const Node& node, std::span<const StreamType> inputs, StreamType& out, std::string& error) {

@@ -37,7 +37,7 @@ void infer(const Node& node, std::span<const StreamType> inputs, StreamType& out
   out = inputs[0];
   for (const std::string& name : node.attrs.get<std::vector<std::string>>("fields"))
     if (!inputs[0].find(name)) error = fmt::format("no field `{}` here", name);
-  std::erase_if(out.fields, [&](const Field& field) { return dropped(node, field.name); });
+  out.fields.erase_if([&](const Field& field) { return dropped(node, field.name); });
 }
 
 }  // namespace

@@ -53,7 +53,8 @@ bool merge_arms(const Node& node, std::span<const StreamType> inputs, StreamType
       error = fmt::format("{} has a field `{}`, {} has not", arm(i), f.name, arm(0));
       return false;
     }
-    for (Field& f : out.fields) {
+    for (size_t k = 0; k < out.fields.size(); ++k) {
+      const Field& f = out.fields[k];
       const Field* g = other.find(f.name);
       if (!g) {
         error = fmt::format("{} has a field `{}`, {} has not", arm(0), f.name, arm(i));
@@ -64,11 +65,12 @@ bool merge_arms(const Node& node, std::span<const StreamType> inputs, StreamType
                             to_string(g->type), arm(i));
         return false;
       }
-      for (size_t d = 0; d < f.type.shape.size(); ++d)
-        if (!(f.type.shape[d] == g->type.shape[d]))
-          f.type.shape[d] =
-              is_varying(f.type.shape[d]) || is_varying(g->type.shape[d]) ? varying_dim() : Dim::unknown();
-      if (!(f.type.box == g->type.box)) f.type.box.clear();
+      Type type = f.type;
+      for (size_t d = 0; d < type.shape.size(); ++d)
+        if (!(type.shape[d] == g->type.shape[d]))
+          type.shape[d] = is_varying(type.shape[d]) || is_varying(g->type.shape[d]) ? varying_dim() : Dim::unknown();
+      if (!(type.box == g->type.box)) type.box.clear();
+      out.fields.set_type(k, std::move(type));
     }
     out.domain = std::max(out.domain, other.domain);
     out.endless = out.endless || other.endless;

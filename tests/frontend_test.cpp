@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <limits>
 #include <random>
 #include <set>
 #include <sstream>
@@ -136,6 +137,21 @@ TEST(Frontend, RationalsRoundOnce) {
   EXPECT_EQ((Rational(5) / Rational(2)).round_half_even(), Rational(2));
   EXPECT_EQ((Rational(1) / Rational(8)).to_string(), "0.125");
   EXPECT_EQ(Rational::of_double(-0.1).to_float(Elem::F64), -0.1);
+  // Where two halves of 64 bits end.
+  const Rational least(std::numeric_limits<int64_t>::min());
+  EXPECT_EQ((-least).to_string(), "9223372036854775808");
+  EXPECT_EQ((-least).to_int64(), std::nullopt);
+  EXPECT_EQ(-(-least), least);
+  EXPECT_EQ((least - Rational(1)).to_string(), "-9223372036854775809");
+  EXPECT_EQ(least - Rational(1) + Rational(1), least);
+  for (const char* text : {"999999999999999999", "1000000000000000000", "9223372036854775807", "9223372036854775808",
+                           "123456789012345678901234567890", "0.123456789012345678", "0.1234567890123456789"})
+    EXPECT_EQ(Rational::parse(text)->to_string(), text);
+  EXPECT_EQ(Rational::parse("1e18")->to_int64(), 1'000'000'000'000'000'000);
+  EXPECT_EQ(Rational::parse("123.4560")->to_string(), "123.456");
+  EXPECT_EQ((Rational(2'147'483'647) * Rational(2'147'483'648) / Rational(2'147'483'648)), Rational(2'147'483'647));
+  EXPECT_EQ((Rational(1) / Rational(3) + Rational(2) / Rational(3)), Rational(1));
+  EXPECT_LT(Rational(-7) / Rational(2), Rational(-3));
 }
 
 TEST(Frontend, OnErrorGuardsWhatIsAssignedAboveAndNeededBelow) {

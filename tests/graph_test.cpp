@@ -95,6 +95,35 @@ std::string unified(const OpDef& op, std::vector<Type> args, const Attrs& attrs 
 }
 Type f32(std::vector<Dim> dims) { return Type::tensor(Elem::F32, std::move(dims)); }
 
+TEST(FieldList, CopiesShareWhatTheyHaveInCommonAndNothingElse) {
+  FieldList list;
+  for (int i = 0; i < 40; ++i) list.push_back({"x" + std::to_string(i), Type::scalar(Elem::I64)});
+  FieldList copy = list;
+  copy.set_type(20, Type::scalar(Elem::F32));
+  EXPECT_EQ(list[20].type.elem, Elem::I64);
+  EXPECT_EQ(copy[20].type.elem, Elem::F32);
+  EXPECT_TRUE(copy.shares_block(list, 0));
+  EXPECT_FALSE(copy.shares_block(list, 20));
+  EXPECT_TRUE(copy.shares_block(list, 39));
+  EXPECT_FALSE(copy == list);
+  copy.push_back({"y?", Type::scalar(Elem::Bool)});
+  EXPECT_EQ(list.size(), 40u);
+  EXPECT_TRUE(copy.has_companions());
+  EXPECT_FALSE(list.has_companions());
+  FieldList fewer = list;
+  fewer.erase_if([](const Field& field) { return field.name == "x17" || field.name == "x39"; });
+  EXPECT_EQ(fewer.size(), 38u);
+  EXPECT_TRUE(fewer.shares_block(list, 0));
+  EXPECT_EQ(fewer.index("x17"), std::nullopt);
+  EXPECT_EQ(fewer.index("x18"), 17u);
+  EXPECT_EQ(fewer.index("x38"), 37u);
+  EXPECT_EQ(list.index("x17"), 17u);
+  std::vector<Field> rest = list.to_vector();
+  rest.pop_back();
+  rest.erase(rest.begin() + 17);
+  EXPECT_TRUE(fewer == FieldList(rest));
+}
+
 TEST(Signature, BroadcastsAsNumPy) {
   EXPECT_EQ(unified(kAdd, {f32({Dim::named("h"), Dim::of(3)}), f32({Dim::of(3)})}), "f32[h, 3]");
   EXPECT_EQ(unified(kAdd, {f32({Dim::of(1)}), f32({Dim::of(5)})}), "f32[5]");

@@ -35,13 +35,10 @@ class Program {
     EXPECT_EQ(error, "");
     for (const Assign& a : n.assigns) {
       const Type type = graph.expr(a.expr).type;
-      bool found = false;
-      for (Field& f : n.type.fields)
-        if (f.name == a.field) {
-          f.type = type;
-          found = true;
-        }
-      if (!found) n.type.fields.push_back({a.field, type});
+      if (std::optional<size_t> at = n.type.fields.index(a.field))
+        n.type.fields.set_type(*at, type);
+      else
+        n.type.fields.push_back({a.field, type});
     }
     const NodeId id = graph.add(std::move(n));
     graph.set_output(id);

@@ -51,11 +51,16 @@ std::string type_change(const StreamType& type, const StreamType* before) {
   std::string out;
   auto add = [&](const std::string& text) { out += (out.empty() ? "" : ", ") + text; };
   // Most fields stay what and where they are; a program of n steps has n^2 of them.
-  const auto has_companions = [](const StreamType& t) {
-    return std::any_of(t.fields.begin(), t.fields.end(), [](const Field& field) { return is_companion(field.name); });
+  const bool companions = type.fields.has_companions() || (before != nullptr && before->fields.has_companions());
+  const auto shared = [&](size_t i) {
+    return before != nullptr && !companions && i % FieldList::kBlock == 0 &&
+           type.fields.shares_block(before->fields, i);
   };
-  const bool companions = has_companions(type) || (before != nullptr && has_companions(*before));
   for (size_t i = 0; i < type.fields.size(); ++i) {
+    if (shared(i)) {
+      i += FieldList::kBlock - 1;
+      continue;
+    }
     const Field& field = type.fields[i];
     if (companions && is_companion(field.name)) continue;
     const Field* old = nullptr;
@@ -69,6 +74,10 @@ std::string type_change(const StreamType& type, const StreamType* before) {
   }
   if (before != nullptr) {
     for (size_t i = 0; i < before->fields.size(); ++i) {
+      if (i < type.fields.size() && shared(i)) {
+        i += FieldList::kBlock - 1;
+        continue;
+      }
       const std::string& name = before->fields[i].name;
       bool in_place = i < type.fields.size() && type.fields[i].name == name;
       if (!in_place && !is_companion(name) && type.find(name) == nullptr) add("-" + name);
@@ -78,18 +87,12 @@ std::string type_change(const StreamType& type, const StreamType* before) {
   return out;
 }
 
-/// Pads by code points, so that columns meet on a terminal.
-std::string pad(const std::string& text, size_t width) {
-  size_t length = 0;
-  for (char c : text) length += (static_cast<unsigned char>(c) & 0xc0) != 0x80;
-  return length < width ? text + std::string(width - length, ' ') : text;
-}
-
 struct TextRow {
   std::string left, middle, right;
 };
 
 std::string columns(const std::vector<TextRow>& rows) {
+  // In code points, so that columns meet on a terminal.
   auto length = [](const std::string& text) {
     size_t n = 0;
     for (char c : text) n += (static_cast<unsigned char>(c) & 0xc0) != 0x80;
@@ -102,9 +105,14 @@ std::string columns(const std::vector<TextRow>& rows) {
   }
   std::string out;
   for (const TextRow& row : rows) {
-    std::string line = pad(row.left, left) + "  " + pad(row.middle, middle) + "  " + row.right;
-    line.erase(line.find_last_not_of(' ') + 1);
-    out += line + "\n";
+    const size_t in_left = length(row.left), in_middle = length(row.middle);
+    out += row.left;
+    out.append((in_left < left ? left - in_left : 0) + 2, ' ');
+    out += row.middle;
+    out.append((in_middle < middle ? middle - in_middle : 0) + 2, ' ');
+    out += row.right;
+    out.erase(out.find_last_not_of(' ') + 1);
+    out += '\n';
   }
   return out;
 }

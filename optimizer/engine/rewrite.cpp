@@ -62,7 +62,7 @@ class Engine final : public Rewriter {
     users_[index(outer)] = {inner};
     // `outer` sees the fields that `inner` saw; both see a stream of the kind that `outer` made.
     // What it assigns itself it has in any case: `inner` may still name a field that a removed step gave it.
-    std::vector<Field> fields = graph_.node(source).type.fields;
+    FieldList fields = graph_.node(source).type.fields;
     for (const Field& f : o.type.fields) {
       const bool own = std::ranges::any_of(o.assigns, [&](const Assign& a) { return a.field == f.name; });
       const bool there = std::ranges::any_of(fields, [&](const Field& known) { return known.name == f.name; });
@@ -281,7 +281,7 @@ class Engine final : public Rewriter {
         for (const Assign& a : n.assigns) here |= a.field == f.name;
         if (here) mine.insert(f.name);
       }
-      std::erase_if(n.type.fields, [&](const Field& f) { return !mine.contains(f.name); });
+      n.type.fields.erase_if([&](const Field& f) { return !mine.contains(f.name); });
     }
   }
 

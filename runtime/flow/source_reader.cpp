@@ -9,7 +9,7 @@ namespace zephon {
 
 SourceReader::SourceReader(const Plan& plan, const PlanNode& plan_node, const OpenSources& sources, BufferPool& pool)
     : node_(plan.graph.node(plan_node.node)), source_(sources.at(plan_node.node)), pool_(pool) {
-  const std::vector<Field>& fields = node_.type.fields;
+  const FieldList& fields = node_.type.fields;
   for (const Field& field : fields) {
     TensorRef shape;
     shape.elem = field.type.elem;
@@ -20,8 +20,7 @@ SourceReader::SourceReader(const Plan& plan, const PlanNode& plan_node, const Op
   }
   for (const OutputField& output : plan_node.outputs) {
     const std::string& name = plan.graph.expr(output.expr).attrs.text("name");
-    auto at = std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return f.name == name; });
-    picked_.push_back(static_cast<int>(at - fields.begin()));
+    picked_.push_back(static_cast<int>(fields.index(name).value_or(fields.size())));
     columns_.push_back(output.name);
   }
   size_ = source_.size();

@@ -221,7 +221,7 @@ std::optional<ReferenceRecord> ReferenceRun::deliver(const Sample& sample) {
   ReferenceRecord record;
   record.is_batch = !sample.members.empty();
   record.epoch = epoch_;
-  const std::vector<Field>& fields = graph_.node(graph_.output()).type.fields;
+  const FieldList& fields = graph_.node(graph_.output()).type.fields;
   std::vector<std::vector<const Value*>> values(fields.size());
   // Member by member, so that the first sample to fail is the one reported.
   auto collect = [&](const Sample& member) {

@@ -125,8 +125,8 @@ class Stats {
     select.op = OpTable(all_ops()).find("select");
     select.inputs = {graph.output()};
     select.type = type;
-    std::erase_if(select.type.fields,
-                  [&](const Field& f) { return std::find(names.begin(), names.end(), f.name) == names.end(); });
+    select.type.fields.erase_if(
+        [&](const Field& f) { return std::find(names.begin(), names.end(), f.name) == names.end(); });
     select.attrs.set("fields", names);
     select.step = graph.node(graph.output()).step;
     graph.set_output(graph.add(std::move(select)));
