@@ -296,7 +296,8 @@ class Compiler {
 
   // ---- lint.cpp
   void lint_names() const;  // before what nothing uses is looked at
-  void lint_steps();        // of the finished graph
+  void check_caches() const;  // of the finished graph
+  void lint_steps();        // the same
   void lint_buffer(const Node& batch);
   void lint_shuffle(const Node& shuffle);
   void lint_fields(const Node& assign);

@@ -293,6 +293,7 @@ class Planner {
       return;
     }
     if (cls == OpClass::Hint) {
+      if (node(id).op->algebra.keeps_rows) flush_to_keep(p, id);
       p.nodes.push_back(id);
       return;
     }
@@ -473,6 +474,27 @@ class Planner {
     bool trivial = p.filters.empty();
     for (const auto& [name, expr] : outputs) trivial &= is_column(expr, name);
     if (!trivial) add_stage(p, outputs);
+  }
+
+  /// What is pending becomes a stage that keeps its rows; where nothing is, the stages right above keep theirs.
+  void flush_to_keep(Pending& p, NodeId id) {
+    FieldSet needed = needed_above(id);
+    const bool holds = holds_verdict(id);
+    if (holds) hold_verdict(p, needed);
+    flush(p, needed);
+    if (holds) filter_held(p, id);
+    const int32_t passes = pass_count(graph(), id).value_or(0);
+    std::vector<PlanNodeId> stack = {p.base};
+    while (!stack.empty()) {
+      PlanNode& n = at(stack.back());
+      stack.pop_back();
+      if (n.kind == PlanNode::Kind::Compute) {
+        n.keeps_rows = true;
+        n.pass_words = passes;
+      } else {
+        stack.insert(stack.end(), n.inputs.begin(), n.inputs.end());
+      }
+    }
   }
 
   /// A stage that makes tensors for a batch works on exactly the batch's rows, so that its columns are the batch.
