@@ -234,6 +234,8 @@ ChunkPtr gather(BufferPool& pool, std::span<const RowPlace> rows) {
   auto out = std::make_shared<Chunk>();
   out->rows = static_cast<int64_t>(rows.size());
   if (rows.empty()) return out;
+  // Arms that were merged elsewhere still have the order that they were merged by, others never had one.
+  const bool ordered = std::all_of(runs.begin(), runs.end(), [](const Run& run) { return !(*run.chunk)->order.empty(); });
   bool indirect = false;
   for (size_t c = 0; c < (*runs[0].chunk)->columns.size(); ++c) {
     out->columns.push_back(gather_column(pool, runs, c, out->rows));
@@ -248,7 +250,7 @@ ChunkPtr gather(BufferPool& pool, std::span<const RowPlace> rows) {
     parts.push_back(&from.ids);
     starts.push_back(run.start);
     counts.push_back(run.rows);
-    if (!from.order.empty())
+    if (ordered)
       for (int64_t i = 0; i < run.rows; ++i) out->order.push_back(from.order[static_cast<size_t>(run.start + i)]);
     for (const Issue& issue : from.issues) {
       if (issue.row < run.start || issue.row >= run.start + run.rows) continue;
