@@ -19,7 +19,7 @@ ZEPHON_OP_DEF(Cache) = {
         "`mix`). Half of `--memory` may be kept, less where the rest would not be enough to run; samples that find "
         "no room are made again each time. Failures and what filters drop are kept too. Nothing is kept from run to "
         "run. Where streams are merged or batches cut, what the steps right above make is kept.",
-    .example = "range(4) | x = sqrt(f64(index)) | cache | repeat(2)",
+    .example = "range(4) | x = sqrt(f64(index)) | cache() | repeat(2)",
     .algebra = {.keeps_rows = true},
     .define = {.stream = define},
     .infer_stream = infer_same,

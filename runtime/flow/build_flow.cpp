@@ -150,7 +150,8 @@ class Runner::Engine final : public SerialEvents {
   /// For what stages keep from epoch to epoch: half of the budget, less where the rest would be below the least.
   static size_t kept_budget(const Plan& plan, const RunOptions& options) {
     const bool keeps = std::any_of(plan.nodes.begin(), plan.nodes.end(), [](const PlanNode& n) { return n.keeps_rows; });
-    return keeps ? std::min(options.memory / 2, options.memory - std::min(options.memory, plan.least_memory)) : 0;
+    const size_t flows = options.memory - std::min(options.memory, kUncountedBytes);
+    return keeps ? std::min(flows / 2, options.memory - std::min(options.memory, plan.least_memory)) : 0;
   }
   /// From now on options_.memory is what the pool of what flows may give.
   static size_t budget(RunOptions& options, size_t kept) {
@@ -1004,8 +1005,8 @@ void Runner::Engine::fail_memory(const MemoryExceeded& what, const SerialOp* op)
     failure.failure.where = row->where;
     who = "`" + row->op + "`";
   }
-  // A quarter more, for what comes after it.
-  const size_t enough = (what.in_use + what.bytes) / 4 * 5;
+  // A quarter more, for what comes after it; where rows are kept, what flows has only half.
+  const size_t enough = (what.in_use + what.bytes) / 4 * 5 * (kept_pool_.limit() > 0 ? 2 : 1);
   failure.failure.code = "R0504";
   const std::string held =
       what.in_use < what.bytes / 64 ? "" : fmt::format(" beside the {} that must be held meanwhile", size(what.in_use));
