@@ -219,6 +219,25 @@ class Bench:
             counts.append(per_run[1] - per_run[0])
         report(8, "instructions with counters / without", [counts[0] / counts[1]], 1.01, None)
 
+    def section10(self):
+        with tempfile.TemporaryDirectory() as folder:
+            programs = []
+            for cache in ("", "  | cache()\n"):
+                programs.append(os.path.join(folder, f"program{len(programs)}.zpl"))
+                with open(programs[-1], "w", encoding="utf-8") as file:
+                    file.write('zpl 1\n\npipeline kept(root: path) {\n  files("{root}/*/*.jpg") | shuffle()\n'
+                               '  | image = bytes.decode_image(mode="rgb").resize(256, 256)\n' + cache +
+                               "  | image = image.random_crop(224, 224).random_flip().to_chw()\n"
+                               "  | select image\n  | batch(64)\n}\n")
+            ratios = []
+            for _ in range(max(3, self.options.rounds // 2)):
+                plain, kept = (self.zephon(program, f"root={self.corpus}", "--epochs", "4", "--digest")
+                               for program in programs)
+                if plain[0]["digest"] != kept[0]["digest"]:
+                    sys.exit("10 `cache` changed what is delivered")
+                ratios.append(kept[3] / plain[3])
+        report(10, "CPU of 4 epochs with `cache` over without", ratios)
+
     def section9(self):
         """At a place in the middle; then while a step is being typed there, each letter followed at once by questions."""
         lines = long_program(2000).split("\n")
@@ -261,25 +280,6 @@ class Bench:
 
 class Editor:
     """As much of a client of the Language Server Protocol as is needed to wait for answers."""
-
-    def section10(self):
-        with tempfile.TemporaryDirectory() as folder:
-            programs = []
-            for cache in ("", "  | cache()\n"):
-                programs.append(os.path.join(folder, f"program{len(programs)}.zpl"))
-                with open(programs[-1], "w", encoding="utf-8") as file:
-                    file.write('zpl 1\n\npipeline kept(root: path) {\n  files("{root}/*/*.jpg") | shuffle()\n'
-                               '  | image = bytes.decode_image(mode="rgb").resize(256, 256)\n' + cache +
-                               "  | image = image.random_crop(224, 224).random_flip().to_chw()\n"
-                               "  | select image\n  | batch(64)\n}\n")
-            ratios = []
-            for _ in range(max(3, self.options.rounds // 2)):
-                plain, kept = (self.zephon(program, f"root={self.corpus}", "--epochs", "4", "--digest")
-                               for program in programs)
-                if plain[0]["digest"] != kept[0]["digest"]:
-                    sys.exit("10 `cache` changed what is delivered")
-                ratios.append(kept[3] / plain[3])
-        report(10, "CPU of 4 epochs with `cache` over without", ratios)
 
     def __init__(self, zephonc):
         self.server = subprocess.Popen([zephonc, "lsp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
