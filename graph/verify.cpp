@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
-#include <set>
 
+#include "graph/expr_set.h"
 #include "graph/graph.h"
 #include "graph/op_def.h"
 #include "graph/signature.h"
@@ -72,7 +72,7 @@ class Verifier {
       }
       if ((e.op->cls == OpClass::Draw) != (e.draw_id != 0))
         problem(node, fmt::format("`{}` has a wrong draw id", e.op->name));
-      if (e.op->cls == OpClass::Leaf || !checked_.insert(id).second) continue;
+      if (e.op->cls == OpClass::Leaf || !checked_.insert(id)) continue;
       std::vector<Type> types;
       std::vector<const Value*> constants;
       for (ExprId arg : e.args) {
@@ -91,7 +91,7 @@ class Verifier {
   }
 
   const Graph& graph_;
-  std::set<ExprId> checked_;
+  ExprSet checked_;
   std::vector<std::string> problems_;
 };
 

@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 
+#include "graph/expr_set.h"
 #include "graph/identity.h"
 #include "graph/pairs.h"
 #include "optimizer/analysis/expressions.h"
@@ -365,7 +366,7 @@ class Planner {
     n.steps.push_back(std::move(s));
   }
 
-  void evaluate(PlanNode& n, const std::vector<ExprId>& roots, const std::vector<ExprId>& also, std::set<ExprId>& ready,
+  void evaluate(PlanNode& n, const std::vector<ExprId>& roots, const std::vector<ExprId>& also, ExprSet& ready,
                 double& rows, NodeId fallback) {
     const bool fuse = door_.enabled(rules::FuseKernels);
     for (KernelGroup& group : make_groups(graph(), roots, also, ready, fuse)) {
@@ -430,7 +431,7 @@ class Planner {
     n.on_batches = p.on_batches;
     std::vector<ExprId> targets;
     for (const auto& [name, expr] : outputs) targets.push_back(expr);
-    std::set<ExprId> ready;
+    ExprSet ready;
     double rows = 1;
     for (NodeId id : p.nodes) carry(n, id);
     for (const PendingFilter& f : p.filters) {
@@ -525,7 +526,7 @@ class Planner {
   /// Puts the pending filters into a stage of their own; `outputs` become expressions over its columns.
   void split_filters(Pending& p, std::vector<std::pair<std::string, ExprId>>& outputs) {
     // What the filters compute on their way is not computed again.
-    std::set<ExprId> known;
+    ExprSet known;
     std::vector<ExprId> targets;
     for (const auto& [name, expr] : outputs) targets.push_back(expr);
     for (const PendingFilter& f : p.filters)
