@@ -301,6 +301,8 @@ class Compiler {
   void lint_buffer(const Node& batch);
   void lint_shuffle(const Node& shuffle);
   void lint_fields(const Node& assign);
+  void lint_values(const Node& node);
+  void lint_shapes(const Node& batch);
   void lint_filter(const Node& filter);
   bool reads_parameters(const ast::Expr& e) const;
 
