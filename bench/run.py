@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures zephonc against programs that use nothing of it, in pairs, one after the other, and prints ratios.
 
-usage: run.py [--build build/release] [--corpus examples/data/photos] [--highres DIR] [--only 2,3,4,5,6,7,8,9]
+usage: run.py [--build build/release] [--corpus examples/data/photos] [--highres DIR] [--only 2,3,4,5,6,7,8,9,10]
               [--rounds 7] [--json FILE]
 
 Each section states a floor (must be met) and a goal. A figure is the median over the rounds of a ratio whose two halves
@@ -17,6 +17,7 @@ long and a short run. Run it on a machine that does nothing else.
   7  `check`, `fmt` and `convert` on 2,000 lines
   8  cost of the counters (needs valgrind and a second build, --without-counters), size of zephonc
   9  `lsp` on the file of 7: hover, completion and diagnostics after an edit
+  10 `cache`: CPU time of four epochs with it over that without
 """
 import argparse
 import glob
@@ -218,6 +219,25 @@ class Bench:
             counts.append(per_run[1] - per_run[0])
         report(8, "instructions with counters / without", [counts[0] / counts[1]], 1.01, None)
 
+    def section10(self):
+        with tempfile.TemporaryDirectory() as folder:
+            programs = []
+            for cache in ("", "  | cache()\n"):
+                programs.append(os.path.join(folder, f"program{len(programs)}.zpl"))
+                with open(programs[-1], "w", encoding="utf-8") as file:
+                    file.write('zpl 1\n\npipeline kept(root: path) {\n  files("{root}/*/*.jpg") | shuffle()\n'
+                               '  | image = bytes.decode_image(mode="rgb").resize(256, 256)\n' + cache +
+                               "  | image = image.random_crop(224, 224).random_flip().to_chw()\n"
+                               "  | select image\n  | batch(64)\n}\n")
+            ratios = []
+            for _ in range(max(3, self.options.rounds // 2)):
+                plain, kept = (self.zephon(program, f"root={self.corpus}", "--epochs", "4", "--digest")
+                               for program in programs)
+                if plain[0]["digest"] != kept[0]["digest"]:
+                    sys.exit("10 `cache` changed what is delivered")
+                ratios.append(kept[3] / plain[3])
+        report(10, "CPU of 4 epochs with `cache` over without", ratios)
+
     def section9(self):
         """At a place in the middle; then while a step is being typed there, each letter followed at once by questions."""
         lines = long_program(2000).split("\n")
@@ -318,7 +338,7 @@ def main():
     parser.add_argument("--corpus", default="examples/data/photos")
     parser.add_argument("--highres")
     parser.add_argument("--without-counters")
-    parser.add_argument("--only", default="2,3,4,5,6,7,8,9")
+    parser.add_argument("--only", default="2,3,4,5,6,7,8,9,10")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--json")
     options = parser.parse_args()

@@ -317,10 +317,13 @@ class Compiler {
 
   // ---- lint.cpp
   void lint_names() const;  // before what nothing uses is looked at
-  void lint_steps();        // of the finished graph
+  void check_caches() const;  // of the finished graph
+  void lint_steps();        // the same
   void lint_buffer(const Node& batch);
   void lint_shuffle(const Node& shuffle);
   void lint_fields(const Node& assign);
+  void lint_values(const Node& node);
+  void lint_shapes(const Node& batch);
   void lint_filter(const Node& filter);
   bool reads_parameters(const ast::Expr& e) const;
 

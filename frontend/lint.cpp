@@ -1,10 +1,12 @@
 // Lints: what the rules of the language allow, and the writer likely did not mean. None of them looks at data, and none
 // speaks where another value of a parameter would make it wrong.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "frontend/compiler.h"
 #include "graph/evaluator.h"
+#include "graph/leaf_path.h"
 
 namespace zephon {
 namespace {
@@ -224,6 +226,65 @@ void Compiler::lint_fields(const Node& assign) {
   }
 }
 
+// What is scaled to [0, 1] and then counted as if it were not; what no picture is; hashes of whole paths.
+void Compiler::lint_values(const Node& node) {
+  const Graph& graph = program_.graph;
+  std::vector<ExprId> roots;
+  for (const Assign& a : node.assigns) roots.push_back(a.expr);
+  if (node.predicate.valid()) roots.push_back(node.predicate);
+  for (ExprId root : roots) {
+    for (ExprId id : graph.topological(root)) {
+      const Expr& e = graph.expr(id);
+      const Span place = e.origin.empty() ? node.origin : e.origin.front();
+      auto is_scaled = [&](ExprId arg) {
+        const Expr& scaled = graph.expr(arg);
+        return scaled.op->name == "to_unit" && is_integer(graph.expr(scaled.args[0]).type.elem);
+      };
+      if (e.op->name == "sub" && is_scaled(e.args[0]) && graph.expr(e.args[1]).constant) {
+        const Value& mean = *graph.expr(e.args[1]).constant;
+        double most = 0;
+        for (int64_t i = 0; i < mean.size() && is_float(mean.elem()); ++i) most = std::max(most, std::abs(mean.at(i).f));
+        if (most > 1)
+          diags_.report(Kind::UnlikelyRange, "values in [0, 1] are compared with a mean of {:g}", most)
+              .primary(place)
+              .hint("divide mean and deviation by the largest value, 255 for `u8`")
+              .emit();
+      } else if (e.op->name == "to_unit" && is_scaled(id) && elem_size(graph.expr(e.args[0]).type.elem) > 2) {
+        diags_.report(Kind::UnlikelyRange, "`{}` is scaled to [0, 1] by its whole range", to_string(graph.expr(e.args[0]).type))
+            .primary(place)
+            .hint("pictures are `u8` or `u16`: calculate with them after they are scaled, or write the division")
+            .emit();
+      } else if (e.op->name == "hash" && graph.expr(e.args[0]).op->name == "field" &&
+                 graph.expr(e.args[0]).type.elem == Elem::Path) {
+        diags_.report(Kind::MovingHash, "the hash of a whole path is another where the folder lies elsewhere")
+            .primary(place)
+            .hint("for example `\"{{path.parent.name}}/{{path.name}}\"`")
+            .emit();
+      }
+    }
+  }
+}
+
+// Of fields that the program delivers: what is dropped below may have any shape.
+void Compiler::lint_shapes(const Node& batch) {
+  const Graph& graph = program_.graph;
+  if (batch.op->algebra.pads || batch.predicate.valid() || batch.type.batch->size < 2) return;
+  const StreamType& delivered = graph.node(graph.output()).type;
+  if (!delivered.batch) return;
+  for (const Field& field : batch.type.fields) {
+    if (field.type.has_static_shape() || field.name.starts_with('$') || is_companion(field.name)) continue;
+    const Field* last = delivered.find(field.name);
+    if (last == nullptr || last->type != field.type) continue;
+    diags_
+        .report(Kind::OpenShapes, "`{}` is `{}`: two members of another shape would not fit into one batch", field.name,
+                to_string(field.type))
+        .primary(batch.origin)
+        .hint("`resize` or crop above, or `padded_batch`")
+        .emit();
+    return;
+  }
+}
+
 void Compiler::lint_filter(const Node& filter) {
   if (chosen_filters_.contains(filter.step)) return;
   std::optional<bool> truth = Truths(program_.graph).truth(filter.predicate);
@@ -261,6 +322,8 @@ void Compiler::lint_steps() {
       }
     }
     if (batches) lint_buffer(node);
+    if (batches) lint_shapes(node);
+    lint_values(node);
     if (node.op->cls == OpClass::Reorder) lint_shuffle(node);
     if (node.predicate.valid()) lint_filter(node);
     // What a source assigns by itself has the step of the source.

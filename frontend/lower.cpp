@@ -1173,4 +1173,33 @@ void Compiler::find_needed() {
   }
 }
 
+// What is kept must be the same in every epoch.
+void Compiler::check_caches() const {
+  const Graph& graph = program_.graph;
+  std::map<NodeId, ExprId> draws;  // nodes that a draw stands in or above, and the first such draw
+  for (NodeId id : graph.topological()) {
+    const Node& node = graph.node(id);
+    ExprId draw;
+    for (NodeId input : node.inputs)
+      if (auto it = draws.find(input); it != draws.end() && !draw.valid()) draw = it->second;
+    std::vector<ExprId> roots;
+    for (const Assign& a : node.assigns) roots.push_back(a.expr);
+    if (node.predicate.valid()) roots.push_back(node.predicate);
+    for (ExprId root : roots) {
+      if (draw.valid()) break;
+      for (ExprId part : graph.topological(root))
+        if (graph.expr(part).draw_id != 0 && !draw.valid()) draw = part;
+    }
+    if (!draw.valid()) continue;
+    draws[id] = draw;
+    if (!node.op->algebra.keeps_rows) continue;
+    const std::vector<Span>& places = graph.expr(draw).origin;
+    diags_.report(Kind::CacheBelowDraw, "`{}` would keep what is drawn above it", node.op->name)
+        .primary(node.origin, "would give the same in every epoch")
+        .secondary(places.empty() ? Span{} : places.front(), "drawn anew for each sample and epoch")
+        .hint("put `{}` above the first step that draws", node.op->name)
+        .emit();
+  }
+}
+
 }  // namespace zephon

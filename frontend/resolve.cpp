@@ -573,6 +573,8 @@ Result<Program> Compiler::run(ast::File file) {
   find_needed();
   if (std::vector<std::string> problems = verify_graph(program_.graph); !problems.empty())
     return error(Kind::Internal, "the graph is not well formed: {}", problems[0]).emit();
+  check_caches();
+  if (std::optional<Reported> reported = diags_.reported()) return *reported;
   lint_steps();
   for (const ast::Parameter& parameter : pipeline_->parameters) {
     const ParameterEntry& entry = parameters_.at(parameter.name.text);

@@ -68,6 +68,7 @@ struct Algebra {
   bool keeps_order = true;
   bool on_batches = true;         ///< may stand after batch
   bool pads = false;              ///< ManyToOne: members of different shapes are padded (graph/padding.h)
+  bool keeps_rows = false;        ///< Hint: what is made above it may be kept for the next epoch or pass; nothing random may stand there
 };
 
 /// Expected work per sample; units: nanoseconds of CPU per call plus per output element and per input byte.

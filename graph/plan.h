@@ -87,6 +87,10 @@ struct PlanNode {
   /// Rows per chunk wanted at this node's input (Source: at its output); 0: whatever comes. The runtime regroups rows before a stage:
   /// one that feeds Batch asks for chunks of batch_size, so that its output columns are the batch.
   int64_t chunk_rows = 0;
+  /// Compute: what it makes of a row is kept and given again when the row comes again, in another epoch or pass; it draws nothing, and
+  /// nothing above it does. Rows are told apart by their identities without the words of the passes, `pass_words` from the fifth on.
+  bool keeps_rows = false;
+  int32_t pass_words = 0;
   int concurrency = 0;             ///< 0: as many as threads; 1 where order matters
   double est_ns_per_row = 0;
   double est_bytes_per_row = 0;    ///< of its outputs

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "graph/expr_set.h"
 #include "graph/graph.h"
 #include "graph/op_def.h"
 #include "graph/signature.h"
@@ -77,8 +78,7 @@ class Verifier {
       }
       if ((e.op->cls == OpClass::Draw) != (e.draw_id != 0))
         problem(node, fmt::format("`{}` has a wrong draw id", e.op->name));
-      if (e.op->cls == OpClass::Leaf || checked_[static_cast<size_t>(id.index)]) continue;
-      checked_[static_cast<size_t>(id.index)] = true;
+      if (e.op->cls == OpClass::Leaf || !checked_.insert(id)) continue;
       std::vector<Type> types;
       std::vector<const Value*> constants;
       types.reserve(e.args.size());
@@ -99,7 +99,7 @@ class Verifier {
   }
 
   const Graph& graph_;
-  std::vector<bool> checked_;  // expressions
+  ExprSet checked_;
   std::vector<std::string> problems_;
 };
 

@@ -1667,7 +1667,7 @@ class Tools(Case):
         self.write("bad.zpl", "range(10) | filter index == index")
         self.expect(0, "check", "bad.zpl", says=r"warning\[W0305\]")
         self.expect(1, "check", "bad.zpl", "--deny-warnings", says=[r"warning\[W0305\]", "1 warning, and"])
-        for code in ("W0300", "W0301", "W0302", "W0303", "W0304", "W0305"):
+        for code in ("W0300", "W0301", "W0302", "W0303", "W0304", "W0305", "W0306", "W0307", "W0308"):
             self.expect(0, "explain", code, silent="no long text")
         for example in ("imagenet.zpl", "imagenet.yaml", "segmentation.zpl", "table.zpl", "signal.zpl"):
             self.expect(0, "check", os.path.join(ROOT, "examples", example), "--deny-warnings", silent="warning")

@@ -317,6 +317,36 @@ TEST(Flow, DeliversInOrderForAnyThreadsChunksAndBudget) {
   }
 }
 
+Plan keeping(Plan plan) {
+  for (PlanNode& n : plan.nodes) n.keeps_rows = n.kind == PlanNode::Kind::Compute;
+  return plan;
+}
+
+TEST(Flow, WhatIsKeptIsMadeOnceAndGivenInEveryEpoch) {
+  const size_t small = kUncountedBytes + 800'000;
+  for (int threads : {1, 2}) {
+    for (size_t memory : {size_t{1} << 28, small}) {
+      RunOptions options = with_threads(threads, memory);
+      options.epochs = 3;
+      Collect sink, plain;
+      evaluations = 0;
+      const RunResult result = run(keeping(linear(3000, 64, 32)), sink, options);
+      const int made = evaluations;
+      evaluations = 0;
+      run(linear(3000, 64, 32), plain, options);
+      ASSERT_EQ(result.end, RunResult::End::Complete) << (result.failure ? result.failure->failure.message : "");
+      EXPECT_TRUE(sink.records == plain.records) << threads << " " << memory;
+      EXPECT_GT(result.kept_bytes, 0u);
+      if (memory == small) {
+        EXPECT_LT(made, evaluations);
+        EXPECT_GT(made, evaluations / 3);
+      } else {
+        EXPECT_EQ(made, evaluations / 3);
+      }
+    }
+  }
+}
+
 TEST(Flow, DropRemainderDropsIt) {
   Collect sink;
   run(linear(100, 16, 32, -1, true), sink);
@@ -633,6 +663,17 @@ TEST(Flow, OnErrorSkipsAndCounts) {
   ASSERT_EQ(result.errors.size(), 1u);
   EXPECT_EQ(result.errors[0].count, 6u);
   EXPECT_EQ(result.errors[0].policy, "skip");
+}
+
+TEST(Flow, FailuresAreKeptToo) {
+  RunOptions options = with_threads(2);
+  options.epochs = 2;
+  Collect sink, plain;
+  const RunResult result = run(keeping(with_policy("skip")), sink, options);
+  const RunResult expected = run(with_policy("skip"), plain, options);
+  EXPECT_TRUE(sink.records == plain.records);
+  ASSERT_EQ(result.errors.size(), 1u);
+  EXPECT_EQ(result.errors[0].count, expected.errors[0].count);
 }
 
 TEST(Flow, OnErrorMasksWithZeros) {

@@ -17,6 +17,8 @@ constexpr Word kWords[] = {
     {"tf.data", "batch", "batch"},
     {"tf.data", "padded_batch", "padded_batch"},
     {"tf.data", "bucket_by_sequence_length", "bucket_by_length"},
+    {"tf.data", "cache", "cache"},
+    {"tf.data", "snapshot", "cache"},
     {"tf.data", "choose_from_datasets", "mix"},
     {"tf.data", "sample_from_datasets", "mix"},
     {"tf.data", "concatenate", "concatenate"},

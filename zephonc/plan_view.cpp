@@ -171,6 +171,7 @@ std::string cost_of(const PlanNode& node) {
   if (node.chunk_rows > 0) add(fmt::format("chunks of {}", node.chunk_rows));
   if (node.concurrency > 0)
     add(node.concurrency == 1 ? "in order" : fmt::format("at most {} at once", node.concurrency));
+  if (node.keeps_rows) add("kept");
   return out;
 }
 

@@ -46,8 +46,10 @@ std::string RunReport::table() const {
                        human_count(static_cast<double>(op.samples)), human_bytes(static_cast<double>(op.bytes_out)),
                        human_seconds(op.cpu_seconds), human_seconds(each), human_seconds(op.wait_seconds));
   }
-  out += fmt::format("CPU in operators {}, of the process {}; in flight at most {}\n", human_seconds(total),
+  out += fmt::format("CPU in operators {}, of the process {}; in flight at most {}", human_seconds(total),
                      human_seconds(cpu_seconds), human_bytes(static_cast<double>(peak_in_flight)));
+  if (kept > 0) out += fmt::format("; {} kept by `cache`", human_bytes(static_cast<double>(kept)));
+  out += "\n";
   return out;
 }
 
@@ -76,6 +78,7 @@ std::string RunReport::json() const {
            {"peak_rss", peak_rss},
            {"base_rss", base_rss},
            {"peak_in_flight", peak_in_flight},
+           {"kept", kept},
            {"digest", digest.empty() ? Json() : Json(digest)},
            {"errors", handled},
            {"relaxations", relaxations},

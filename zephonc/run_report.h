@@ -25,7 +25,7 @@ struct RunReport {
   double steady_seconds = 0;   ///< from the first record to the last
   uint64_t steady_samples = 0;
   double cpu_seconds = 0;
-  size_t peak_rss = 0, base_rss = 0, peak_in_flight = 0;
+  size_t peak_rss = 0, base_rss = 0, peak_in_flight = 0, kept = 0;
   std::string digest, plan_hash, plan, end;
   std::vector<std::pair<std::string, uint64_t>> errors;  ///< by policy
   std::vector<std::string> relaxations;

@@ -77,9 +77,31 @@ std::string content_text(const Value& value) {
   return out + bad;
 }
 
-std::optional<int> read_id(const std::string& text, SampleId& id) {
+std::optional<int> SampleSearch::read_id(const std::string& text, SampleId& id) const {
   if (parse_id(text, id)) return std::nullopt;
-  say(fmt::format("zephonc: `{}` is no identity; messages and manifests print them, such as 0/0/0/17", text));
+  std::vector<SampleId> found;
+  for (NodeId at : graph_.topological()) {
+    const Node& node = graph_.node(at);
+    if (!node.inputs.empty()) continue;
+    const Source& source = sources().at(at);
+    for (uint64_t position = 0; position < source.size(); ++position) {
+      const std::string name = source.describe(position);
+      if (name == text || name.ends_with("/" + text)) found.push_back(sources().identity(at, position, {}));
+    }
+  }
+  if (found.size() == 1) {
+    id = found[0];
+    return std::nullopt;
+  }
+  if (found.empty()) {
+    say(fmt::format("zephonc: `{}` is no identity, such as 0/0/0/17 (messages and manifests print them), and no sample's file",
+                    text));
+  } else {
+    std::string ids;
+    for (size_t i = 0; i < std::min<size_t>(found.size(), 3); ++i)
+      ids += fmt::format("{}{} ({})", i ? ", " : "", to_string(found[i]), sources().describe(found[i]));
+    say(fmt::format("zephonc: {} samples are called `{}`: {}{}", found.size(), text, ids, found.size() > 3 ? ", ..." : ""));
+  }
   return kExitUsage;
 }
 

@@ -16,8 +16,6 @@ std::string type_text(const Value& value);
 /// Small tensors whole, large ones by their minimum, maximum and mean; failures with code and message.
 std::string content_text(const Value& value);
 
-/// An identity as messages print it. An exit code, after saying so, where `text` is none.
-std::optional<int> read_id(const std::string& text, SampleId& id);
 /// Identities grow on their way (arms, passes, children): the shorter is the beginning of the longer.
 bool same_sample(const SampleId& a, const SampleId& b);
 
@@ -27,6 +25,9 @@ class SampleSearch {
   SampleSearch(const Session& session, uint64_t epoch);
   /// An exit code, after saying why, where the sources cannot be opened.
   std::optional<int> open();
+  /// `text` is an identity as messages print it, or the end of the name by which a source calls one sample: a file. An exit
+  /// code, after saying why, where it is neither, or stands for several. After open().
+  std::optional<int> read_id(const std::string& text, SampleId& id) const;
   ReferenceRun& run() { return *run_; }
   const OpenSources& sources() const { return run_->sources(); }
 

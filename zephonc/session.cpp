@@ -8,8 +8,8 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
-#include <set>
 
+#include "graph/expr_set.h"
 #include "graph/identity_text.h"
 #include "ops/all_ops.h"
 #include "optimizer/rules/all_rules.h"
@@ -120,10 +120,10 @@ std::string Session::fingerprint() const {
   // What the program means, not how it is written: imports are part of it, comments and layout are not.
   std::string all = fmt::format("{}\nseed={}\n{}", ZEPHON_VERSION, program_->seed, identity_text(program_->graph));
   DataConstants constants(graph(), base_dir_);
-  std::set<ExprId> seen;
+  ExprSet seen;
   auto add = [&](ExprId root) {
     for (ExprId id : graph().topological(root)) {
-      if (!is_data_constant(graph().expr(id)) || !seen.insert(id).second) continue;
+      if (!is_data_constant(graph().expr(id)) || !seen.insert(id)) continue;
       const Value& value = constants.get(id);
       all += fmt::format("\0{}:", to_text(graph(), id));
       all.append(reinterpret_cast<const char*>(value.bytes().data()), value.bytes().size());

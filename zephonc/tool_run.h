@@ -11,6 +11,10 @@
 
 namespace zephon {
 
+/// The program without what makes one sample hide another: batches are taken apart, each `repeat` passes once, and whatever
+/// fails is dropped and reported (RunOptions::on_error), by the program's own policies or by one at its end.
+Graph sample_by_sample(const Graph& written);
+
 class ToolRun {
  public:
   /// `expected_records` for the progress line; 0: unknown.

@@ -1,6 +1,9 @@
 #pragma once
 // Order, number and identity of rows: what a dataset operator does to them. Facts, changes nothing.
 
+#include <cstdint>
+#include <optional>
+
 #include "graph/graph.h"
 #include "graph/op_def.h"
 
@@ -16,6 +19,8 @@ bool permutes_domain(const Node& node);
 bool moves_by_arrival(const Node& node);
 /// Only renumbers an indexed domain, and its input is one: may be folded into the source's index.
 bool is_renumbering(const Graph& graph, const Node& node);
+/// How many repeats stand on each way from a source by `node` to the output; none where the ways differ.
+std::optional<int32_t> pass_count(const Graph& graph, NodeId node);
 /// Expected rows out per row in, where nothing is measured.
 double row_factor(const Graph& graph, const Node& node);
 

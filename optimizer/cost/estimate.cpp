@@ -1,5 +1,4 @@
-#include <set>
-
+#include "graph/expr_set.h"
 #include "graph/op_def.h"
 #include "optimizer/analysis/expressions.h"
 #include "optimizer/analysis/order.h"
@@ -37,11 +36,11 @@ double own_ns(const Graph& graph, ExprId id, const Machine& machine) {
 }
 
 double tree_ns(const Graph& graph, const std::vector<ExprId>& roots, const Machine& machine) {
-  std::set<ExprId> seen;
+  ExprSet seen;
   double ns = 0;
   for (ExprId root : roots)
     for (ExprId id : graph.topological(root))
-      if (seen.insert(id).second) ns += own_ns(graph, id, machine);
+      if (seen.insert(id)) ns += own_ns(graph, id, machine);
   return ns;
 }
 
@@ -51,7 +50,7 @@ double chain_ns(const Graph& graph, NodeId top, int depth, const Machine& machin
     chain.push_back(&graph.node(chain.back()->inputs[0]));
   // Rows become fewer towards the output. In one region equal expressions are computed once, by the highest step.
   double ns = 0, rows = 1;
-  std::set<ExprId> seen;
+  ExprSet seen;
   for (auto it = chain.rbegin(); it != chain.rend(); ++it) {
     const Node& node = **it;
     if (!is_one_to_one(node) && !is_filter(node)) seen.clear();
@@ -61,7 +60,7 @@ double chain_ns(const Graph& graph, NodeId top, int depth, const Machine& machin
     while (!stack.empty()) {
       const ExprId id = stack.back();
       stack.pop_back();
-      if (!seen.insert(id).second) continue;
+      if (!seen.insert(id)) continue;
       ns += rows * own_ns(graph, id, machine);
       for (ExprId arg : graph.expr(id).args) stack.push_back(arg);
     }

@@ -7,8 +7,8 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
+#include "graph/expr_set.h"
 #include "optimizer/analysis/fields.h"
 #include "optimizer/cost/cost.h"
 
@@ -201,7 +201,7 @@ class Engine final : public Rewriter {
   /// Expressions below `root` that are not in `done`, arguments first.
   std::vector<ExprId> new_below(ExprId root, const std::map<ExprId, ExprId>& done) const {
     std::vector<ExprId> order, stack = {root};
-    std::set<ExprId> known;
+    ExprSet known;
     auto is_done = [&](ExprId id) { return done.contains(id) || known.contains(id); };
     while (!stack.empty()) {
       const ExprId id = stack.back();

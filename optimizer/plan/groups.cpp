@@ -13,7 +13,7 @@ namespace {
 
 class Partition {
  public:
-  Partition(const Graph& graph, const std::set<ExprId>& ready, bool fuse) : graph_(graph), ready_(ready), fuse_(fuse) {}
+  Partition(const Graph& graph, const ExprSet& ready, bool fuse) : graph_(graph), ready_(ready), fuse_(fuse) {}
 
   std::vector<KernelGroup> run(const std::vector<ExprId>& roots, const std::vector<ExprId>& also) {
     for (ExprId root : roots) collect(root);
@@ -170,13 +170,13 @@ class Partition {
 
   void add_leaves(KernelGroup& group) const {
     const int level = levels_.at(group.roots.front());
-    std::set<ExprId> seen(group.roots.begin(), group.roots.end());
+    ExprSet seen(group.roots);
     std::vector<ExprId> stack(group.roots.rbegin(), group.roots.rend());
     while (!stack.empty()) {
       const ExprId id = stack.back();
       stack.pop_back();
       for (ExprId arg : at(id).args) {
-        if (is_constant(at(arg)) || !seen.insert(arg).second) continue;
+        if (is_constant(at(arg)) || !seen.insert(arg)) continue;
         // Cheap scalars are made again rather than stored, unless they are stored already.
         const bool columns = group.kind == KernelGroup::Kind::Columnar && fuse_;
         const bool inside =
@@ -190,11 +190,11 @@ class Partition {
   }
 
   const Graph& graph_;
-  const std::set<ExprId>& ready_;
+  const ExprSet& ready_;
   const bool fuse_;
   std::vector<ExprId> order_;
-  std::set<ExprId> done_;
-  std::set<ExprId> cuts_;
+  ExprSet done_;
+  ExprSet cuts_;
   std::map<ExprId, int> uses_;
   std::map<ExprId, int> levels_;
 };
@@ -202,15 +202,15 @@ class Partition {
 }  // namespace
 
 std::vector<KernelGroup> make_groups(const Graph& graph, const std::vector<ExprId>& roots,
-                                     const std::vector<ExprId>& also, std::set<ExprId>& ready, bool fuse) {
+                                     const std::vector<ExprId>& also, ExprSet& ready, bool fuse) {
   std::vector<KernelGroup> groups = Partition(graph, ready, fuse).run(roots, also);
-  for (const KernelGroup& group : groups) ready.insert(group.roots.begin(), group.roots.end());
+  for (const KernelGroup& group : groups) ready.insert_all(group.roots);
   return groups;
 }
 
 std::vector<ExprId> interior(const Graph& graph, const KernelGroup& group) {
   std::vector<ExprId> order;
-  std::set<ExprId> seen(group.leaves.begin(), group.leaves.end());
+  ExprSet seen(group.leaves);
   for (ExprId root : group.roots) {
     std::vector<ExprId> stack = {root};
     while (!stack.empty()) {

@@ -1,9 +1,9 @@
 #pragma once
 // Partition of expressions into kernels: what is compiled together, what a native kernel does, in which order.
 
-#include <set>
 #include <vector>
 
+#include "graph/expr_set.h"
 #include "graph/graph.h"
 #include "graph/kernel.h"
 
@@ -14,7 +14,7 @@ namespace zephon {
 /// scalars computes on its way become results of it too. With `fuse`, pointwise work, views, one resampling and a final
 /// reduction share a kernel; without, each operation is its own.
 std::vector<KernelGroup> make_groups(const Graph& graph, const std::vector<ExprId>& roots,
-                                     const std::vector<ExprId>& also, std::set<ExprId>& ready, bool fuse);
+                                     const std::vector<ExprId>& also, ExprSet& ready, bool fuse);
 
 /// The expressions of a group: from its roots down to its leaves, arguments first, leaves not included.
 std::vector<ExprId> interior(const Graph& graph, const KernelGroup& group);

@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 
+#include "graph/expr_set.h"
 #include "graph/identity.h"
 #include "graph/pairs.h"
 #include "optimizer/analysis/expressions.h"
@@ -294,6 +295,7 @@ class Planner {
       return;
     }
     if (cls == OpClass::Hint) {
+      if (node(id).op->algebra.keeps_rows) flush_to_keep(p, id);
       p.nodes.push_back(id);
       return;
     }
@@ -365,7 +367,7 @@ class Planner {
     n.steps.push_back(std::move(s));
   }
 
-  void evaluate(PlanNode& n, const std::vector<ExprId>& roots, const std::vector<ExprId>& also, std::set<ExprId>& ready,
+  void evaluate(PlanNode& n, const std::vector<ExprId>& roots, const std::vector<ExprId>& also, ExprSet& ready,
                 double& rows, NodeId fallback) {
     const bool fuse = door_.enabled(rules::FuseKernels);
     for (KernelGroup& group : make_groups(graph(), roots, also, ready, fuse)) {
@@ -430,7 +432,7 @@ class Planner {
     n.on_batches = p.on_batches;
     std::vector<ExprId> targets;
     for (const auto& [name, expr] : outputs) targets.push_back(expr);
-    std::set<ExprId> ready;
+    ExprSet ready;
     double rows = 1;
     for (NodeId id : p.nodes) carry(n, id);
     for (const PendingFilter& f : p.filters) {
@@ -476,6 +478,27 @@ class Planner {
     if (!trivial) add_stage(p, outputs);
   }
 
+  /// What is pending becomes a stage that keeps its rows; where nothing is, the stages right above keep theirs.
+  void flush_to_keep(Pending& p, NodeId id) {
+    FieldSet needed = needed_above(id);
+    const bool holds = holds_verdict(id);
+    if (holds) hold_verdict(p, needed);
+    flush(p, needed);
+    if (holds) filter_held(p, id);
+    const int32_t passes = pass_count(graph(), id).value_or(0);
+    std::vector<PlanNodeId> stack = {p.base};
+    while (!stack.empty()) {
+      PlanNode& n = at(stack.back());
+      stack.pop_back();
+      if (n.kind == PlanNode::Kind::Compute) {
+        n.keeps_rows = true;
+        n.pass_words = passes;
+      } else {
+        stack.insert(stack.end(), n.inputs.begin(), n.inputs.end());
+      }
+    }
+  }
+
   /// A stage that makes tensors for a batch works on exactly the batch's rows, so that its columns are the batch.
   void flush_for_batch(Pending& p, const FieldSet& needed, NodeId batch) {
     auto outputs = outputs_of(p, needed);
@@ -504,7 +527,7 @@ class Planner {
   /// Puts the pending filters into a stage of their own; `outputs` become expressions over its columns.
   void split_filters(Pending& p, std::vector<std::pair<std::string, ExprId>>& outputs) {
     // What the filters compute on their way is not computed again.
-    std::set<ExprId> known;
+    ExprSet known;
     std::vector<ExprId> targets;
     for (const auto& [name, expr] : outputs) targets.push_back(expr);
     for (const PendingFilter& f : p.filters)

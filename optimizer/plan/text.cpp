@@ -161,6 +161,7 @@ std::string headline(const Plan& plan, const PlanNode& n) {
   if (!n.outputs.empty()) text += " -> " + columns(n);
   if (n.chunk_rows) text += fmt::format("  [{} rows]", n.chunk_rows);
   if (n.on_batches && n.kind != PlanNode::Kind::Deliver) text += "  [of batches]";
+  if (n.keeps_rows) text += "  [kept]";
   if (n.outer_words) text += fmt::format("  [{} outer words]", n.outer_words);
   return text;
 }

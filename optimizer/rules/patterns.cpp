@@ -1,6 +1,6 @@
 #include "optimizer/rules/patterns.h"
 
-#include <set>
+#include "graph/expr_set.h"
 
 namespace zephon::rules {
 
@@ -8,10 +8,11 @@ constexpr double kCostlyNs = 100;  // cheaper work is done twice rather than sto
 
 bool shares_with_filter(Rewriter& rewriter, NodeId assignment) {
   const Graph& graph = rewriter.graph();
-  std::set<ExprId> filtered;
-  for (NodeId id = graph.node(assignment).inputs[0]; is_filter(graph.node(id)); id = graph.node(id).inputs[0])
-    for (ExprId expr : graph.topological(graph.node(id).predicate)) filtered.insert(expr);
-  if (filtered.empty()) return false;
+  NodeId above = graph.node(assignment).inputs[0];
+  if (!is_filter(graph.node(above))) return false;
+  ExprSet filtered;
+  for (; is_filter(graph.node(above)); above = graph.node(above).inputs[0])
+    filtered.insert_all(graph.topological(graph.node(above).predicate));
   for (const Assign& a : graph.node(assignment).assigns)
     for (ExprId expr : graph.topological(a.expr))
       if (filtered.contains(expr) && rewriter.own_ns(expr) >= kCostlyNs) return true;

@@ -147,9 +147,15 @@ struct DirectOutlet final : Outlet {
 }  // namespace
 
 class Runner::Engine final : public SerialEvents {
-  /// From now on options_.memory is what the pool may give.
-  static size_t budget(RunOptions& options) {
-    options.memory -= std::min(options.memory, kUncountedBytes);
+  /// For what stages keep from epoch to epoch: half of the budget, less where the rest would be below the least.
+  static size_t kept_budget(const Plan& plan, const RunOptions& options) {
+    const bool keeps = std::any_of(plan.nodes.begin(), plan.nodes.end(), [](const PlanNode& n) { return n.keeps_rows; });
+    const size_t flows = options.memory - std::min(options.memory, kUncountedBytes);
+    return keeps ? std::min(flows / 2, options.memory - std::min(options.memory, plan.least_memory)) : 0;
+  }
+  /// From now on options_.memory is what the pool of what flows may give.
+  static size_t budget(RunOptions& options, size_t kept) {
+    options.memory -= std::min(options.memory, kUncountedBytes + kept);
     return options.memory;
   }
 
@@ -159,7 +165,8 @@ class Runner::Engine final : public SerialEvents {
         options_(std::move(options)),
         compiler_(std::move(compiler)),
         sink_(sink),
-        pool_(budget(options_)) {}
+        kept_pool_(kept_budget(plan, options_)),
+        pool_(budget(options_, kept_pool_.limit())) {}
 
   RunResult run();
   std::string status() const;
@@ -230,6 +237,7 @@ class Runner::Engine final : public SerialEvents {
   RunOptions options_;
   std::function<KernelCompiler*()> compiler_;
   Sink& sink_;
+  BufferPool kept_pool_;
   BufferPool pool_;
   std::shared_ptr<const OpenSources> sources_;
   std::unique_ptr<RowFallback> fallback_;
@@ -463,7 +471,7 @@ bool Runner::Engine::build(Failure& failure) {
   sources_ = open_sources(plan_.graph, {plan_.base_dir}, failure);
   if (!sources_) return false;
   fallback_ = make_reference_fallback(plan_);
-  stage_context_ = {&plan_, &pool_, fallback_.get(), compiler_, options_.threads};
+  stage_context_ = {&plan_, &pool_, fallback_.get(), compiler_, options_.threads, &kept_pool_};
   const PlanNode& last = plan_.nodes.back();
   groups_.push_back(std::make_unique<Group>());
   auto deliver = std::make_unique<DeliverOp>(*this, last);
@@ -1004,8 +1012,8 @@ void Runner::Engine::fail_memory(const MemoryExceeded& what, const SerialOp* op)
     failure.failure.where = row->where;
     who = "`" + row->op + "`";
   }
-  // A quarter more, for what comes after it.
-  const size_t enough = (what.in_use + what.bytes) / 4 * 5;
+  // A quarter more, for what comes after it; where rows are kept, what flows has only half.
+  const size_t enough = (what.in_use + what.bytes) / 4 * 5 * (kept_pool_.limit() > 0 ? 2 : 1);
   failure.failure.code = "R0504";
   const std::string held =
       what.in_use < what.bytes / 64 ? "" : fmt::format(" beside the {} that must be held meanwhile", size(what.in_use));
@@ -1453,6 +1461,7 @@ RunResult Runner::Engine::run() {
   result_.startup_seconds = std::chrono::duration<double>(first_record_ - started_).count();
   result_.steady_seconds = std::chrono::duration<double>(last_record_ - first_record_).count();
   result_.peak_bytes = pool_.peak();
+  result_.kept_bytes = kept_pool_.in_use();
   for (const auto& [key, count] : errors_) result_.errors.push_back({key.first, key.second, count});
   result_.operators = operators();
   result_.state = state();

@@ -272,6 +272,7 @@ Stage::Stage(const StageContext& context, const PlanNode& node, const std::vecto
   }
   for (const OutputField& output : node.outputs) output_slots_.push_back(slot_of(output.expr, input, error));
   if (error.empty()) plan_segments();
+  if (node.keeps_rows) kept_ = std::make_unique<KeptRows>(*context.kept, node.pass_words);
 }
 
 int Stage::slot_of(ExprId id, const std::vector<std::string>& input, std::string& error) {
@@ -379,7 +380,54 @@ void Stage::begin_epoch(uint64_t epoch) {
 }
 
 ChunkPtr Stage::run(const ChunkPtr& in, NodeCounters& counters) const {
-  if (in->skipped) return in;
+  if (in->skipped || in->rows == 0 || !kept_) return in->skipped ? in : compute(in, counters);
+  std::vector<KeptRows::Answer> answers;
+  std::vector<RowPlace> unknown;
+  ChunkPtr part = in;
+  {
+    CpuScope cpu(counters);
+    answers = kept_->find(*in);
+    for (int64_t row = 0; row < in->rows; ++row)
+      if (!answers[static_cast<size_t>(row)].known) unknown.push_back({&in, row});
+    if (!unknown.empty() && static_cast<int64_t>(unknown.size()) < in->rows) part = gather(*context_.pool, unknown);
+  }
+  ChunkPtr made;
+  std::vector<int64_t> made_of;
+  if (!unknown.empty()) {
+    made = compute(part, counters);
+    CpuScope cpu(counters);
+    made_of = rows_made(*part, *made);
+    kept_->add(*part, *made, made_of);
+    if (part == in) return made;
+  }
+  CpuScope cpu(counters);
+  std::vector<RowPlace> places;
+  std::vector<uint32_t> rows;
+  size_t next_unknown = 0;
+  for (int64_t row = 0; row < in->rows; ++row) {
+    const KeptRows::Answer& answer = answers[static_cast<size_t>(row)];
+    const int64_t at = answer.known ? -1 : made_of[next_unknown++];
+    if (!answer.row && at < 0) continue;  // dropped
+    places.push_back(answer.row ? RowPlace{&answer.row, 0} : RowPlace{&made, at});
+    rows.push_back(static_cast<uint32_t>(row));
+  }
+  return places.empty() ? compute(slice(in, 0, 0), counters) : join_kept(*in, places, rows);
+}
+
+// `places` are what was kept or made of `rows` of `in`. A row that is kept has the identity of the pass, and the place
+// in the order, in which it came first.
+ChunkPtr Stage::join_kept(const Chunk& in, const std::vector<RowPlace>& places, const std::vector<uint32_t>& rows) const {
+  auto out = std::make_shared<Chunk>(*gather(*context_.pool, places));
+  out->ids = static_cast<int64_t>(rows.size()) == in.rows ? in.ids : in.ids.select(*context_.pool, rows);
+  out->order.clear();
+  for (uint32_t row : rows)
+    if (!in.order.empty()) out->order.push_back(in.order[row]);
+  out->bytes = 0;
+  for (int64_t row = 0; row < out->rows; ++row) out->bytes += row_bytes(*out, row);
+  return out;
+}
+
+ChunkPtr Stage::compute(const ChunkPtr& in, NodeCounters& counters) const {
   CpuScope cpu(counters);
   int64_t begin_ns = monotonic_ns();
   Work work{in, counters, in->rows, std::vector<Column>(slots_.size()), {}, {}, {}, {}, in->keep, {}};

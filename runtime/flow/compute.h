@@ -20,6 +20,7 @@
 #include "graph/plan.h"
 #include "runtime/flow/chunk.h"
 #include "runtime/flow/counters.h"
+#include "runtime/flow/kept_rows.h"
 
 namespace zephon {
 
@@ -51,6 +52,7 @@ struct StageContext {
   const RowFallback* fallback = nullptr;
   std::function<KernelCompiler*()> compiler;  ///< asked for when the first kernel is needed; null: no compiled kernels
   int threads = 1;
+  BufferPool* kept = nullptr;  ///< for rows that stages keep
 };
 
 class Stage {
@@ -76,6 +78,9 @@ class Stage {
   struct Local;
   class LocalLease;
 
+  ChunkPtr compute(const ChunkPtr& in, NodeCounters& counters) const;
+  ChunkPtr join_kept(const Chunk& in, const std::vector<RowPlace>& places, const std::vector<uint32_t>& rows) const;
+
   int slot_of(ExprId expr, const std::vector<std::string>& input, std::string& error);
   void plan_segments();
   void prepare_step(Step& step, std::string& error);
@@ -98,6 +103,7 @@ class Stage {
   bool keeps_rows_ = true;
   bool draws_ = false;
   mutable std::atomic<double> ns_per_row_;
+  std::unique_ptr<KeptRows> kept_;
   mutable std::mutex locals_mutex_;
   mutable std::vector<std::unique_ptr<Local>> locals_;
 };

@@ -102,6 +102,7 @@ struct RunResult {
   double startup_seconds = 0;  ///< until the first record
   double steady_seconds = 0;   ///< from the first record to the last
   size_t peak_bytes = 0;       ///< in flight
+  size_t kept_bytes = 0;       ///< by `cache`
   size_t base_rss = 0;         ///< resident set before the first chunk was read, bytes
   std::vector<OperatorReport> operators;
   State state;  ///< after the last record delivered; without `program` where the run never began

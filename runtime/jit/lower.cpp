@@ -8,6 +8,7 @@
 #include <bit>
 #include <iterator>
 
+#include "graph/expr_set.h"
 #include "graph/op_def.h"
 #include "graph/signature.h"
 
@@ -175,11 +176,11 @@ bool KernelProgram::is_flat(ExprId top) {
   const std::vector<KVal> shape = dims(top);
   if (shape.size() < 2) return false;
   std::vector<ExprId> stack{top};
-  std::set<ExprId> seen;
+  ExprSet seen;
   while (!stack.empty()) {
     ExprId id = stack.back();
     stack.pop_back();
-    if (!seen.insert(id).second) continue;
+    if (!seen.insert(id)) continue;
     const Expr& expr = graph.expr(id);
     bool leaf = exprs.is_leaf(id) || expr.constant;
     if (!leaf && expr.op->cls != OpClass::Pointwise) return false;

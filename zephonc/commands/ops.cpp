@@ -68,6 +68,7 @@ std::string properties(const OpDef& op) {
   add(op.algebra.counts_arrivals, "counts arrivals (ends a filter region)");
   add(op.algebra.needs_domain, "needs a domain known without the data");
   add(is_dataset(op) && !op.algebra.keeps_order, "changes the order");
+  add(op.algebra.keeps_rows, "keeps what is made above it");
   add(op.promotes, "promotes its arguments");
   return out;
 }

@@ -350,6 +350,7 @@ class Run {
     out.peak_rss = peak_resident_bytes();
     out.base_rss = result.base_rss;
     out.peak_in_flight = result.peak_bytes;
+    out.kept = result.kept_bytes;
     out.digest = delivery_.digest();
     out.plan_hash = optimized_.plan.hash;
     out.plan = options_.reference ? "reference interpreter" : plan_one_line(optimized_.plan);

@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "ops/all_ops.h"
 #include "zephonc/commands.h"
 #include "zephonc/console.h"
 #include "zephonc/files.h"
@@ -21,48 +20,6 @@ namespace zephon {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-/// The program's graph, changed in place; nodes that are left out are replaced by their inputs.
-Graph scanned(const Graph& written) {
-  Graph graph = written;
-  std::map<NodeId, NodeId> now;
-  int32_t last_step = 0;
-  for (NodeId id : graph.topological()) {
-    Node& node = graph.node(id);
-    const Node& as_written = written.node(id);
-    last_step = std::max(last_step, node.step);
-    for (NodeId& input : node.inputs) input = now.at(input);
-    now[id] = id;
-    node.type.batch.reset();
-    if (node.inputs.empty()) continue;
-    const bool on_batches = written.node(as_written.inputs[0]).type.batch.has_value();
-    const bool batches = as_written.type.batch.has_value();
-    // Batches are made or taken apart here, or counted: none of it concerns a sample.
-    if (batches != on_batches || (on_batches && node.op->algebra.counts_arrivals)) now[id] = node.inputs[0];
-    if (node.op->cls == OpClass::Repeat) node.attrs.set("count", int64_t{1});
-    if (node.op->cls == OpClass::Policy) {
-      Attrs attrs;
-      for (const auto& [name, value] : node.attrs) {
-        if (name != "max_errors") attrs.set(name, value);
-      }
-      if (attrs.text("policy") != "mask") attrs.set("policy", std::string("skip"));
-      node.attrs = std::move(attrs);
-    }
-  }
-  const NodeId end = now.at(graph.output());
-  Node report;
-  report.op = OpTable(all_ops()).find("on_error");
-  report.inputs = {end};
-  report.attrs.set("policy", std::string("skip"));
-  report.attrs.set("file", std::string());
-  report.type = graph.node(end).type;
-  report.type.domain = Domain::Data;
-  report.type.endless = false;
-  for (const Field& field : report.type.fields) report.needed.push_back(field.name);
-  report.step = last_step + 1;
-  graph.set_output(graph.add(std::move(report)));
-  return graph;
-}
 
 /// Counts, and the shapes of what a batch would have to join.
 class Counter : public Sink {
@@ -125,7 +82,7 @@ class Scan {
       cost = saved_at - begin;
     };
     RunResult result;
-    if (auto code = run(scanned(session_.graph()), how, counter, result)) return *code;
+    if (auto code = run(sample_by_sample(session_.graph()), how, counter, result)) return *code;
     good_ = good_before + result.samples;
     int code = run.end(result, *sources_);
     if (!options_.save_state.empty()) {

@@ -28,10 +28,6 @@ class Show {
         search_(session, options_.epoch) {}
 
   int operator()() {
-    SampleId wanted;
-    if (!options_.id.empty()) {
-      if (auto code = read_id(options_.id, wanted)) return *code;
-    }
     NodeId node = graph_.output();
     if (!options_.at.empty()) {
       std::string error;
@@ -43,6 +39,10 @@ class Show {
       node = *found;
     }
     if (auto code = search_.open()) return *code;
+    SampleId wanted;
+    if (!options_.id.empty()) {
+      if (auto code = search_.read_id(options_.id, wanted)) return *code;
+    }
     std::optional<Sample> sample =
         options_.id.empty() ? search_.nth(node, options_.index.value_or(0)) : search_.find(node, wanted);
     if (!sample) return options_.id.empty() ? no_such_index() : say_where_lost(node, wanted);

@@ -67,6 +67,12 @@ std::string list(const std::vector<std::string>& items) {
   return items.size() == 1 ? out : "[" + out + "]";
 }
 
+/// The largest value of pictures in unsigned integers, which `normalize` counts as 1; 0 of other fields.
+double picture_range(const Type& type) {
+  if (type.rank() != 3) return 0;
+  return type.elem == Elem::U8 ? 255 : type.elem == Elem::U16 ? 65535 : 0;
+}
+
 class Stats {
  public:
   explicit Stats(Session& session) : session_(session), options_(session.options()) {}
@@ -94,10 +100,12 @@ class Stats {
     ToolRun run(session_, options_.take.value_or(0));
     Collector collector(fields_, run.watch());
     RunResult result;
-    if (auto code = run(graph, how, collector, result)) return *code;
+    if (auto code = run(sample_by_sample(graph), how, collector, result)) return *code;
     if (int code = run.end(result, *sources); code != kExitOk) return code;
-    for (const RunResult::Errors& errors : result.errors)
-      say(fmt::format("note: {} samples failed and are not counted ({})", errors.count, errors.policy));
+    uint64_t failed = 0;
+    for (const RunResult::Errors& errors : result.errors) failed += errors.count;
+    if (failed > 0)
+      say(fmt::format("note: {} samples failed and are not counted; `zephonc scan {}` lists them", failed, options_.file));
     samples_ = result.samples;
     if (!options_.out.empty()) {
       if (auto problem = write_file_atomically(options_.out, constants())) return show_problem(*problem);
@@ -195,13 +203,17 @@ class Stats {
       auto let = [&](const char* what, const std::string& value) {
         out += fmt::format("let {}_{} = {}\n", name, what, value);
       };
+      const double most_of_type = picture_range(field.type());
+      const double unit = most_of_type > 0 ? most_of_type : 1;
+      if (most_of_type > 0)
+        out += fmt::format("# `{}` is {}: divided by {}, as `normalize` takes it.\n", name, to_string(field.type()), unit);
       std::vector<std::string> mean, deviation, least, most;
       for (const Moments& m : field.channels()) {
         if (m.count == 0) continue;
-        mean.push_back(literal(static_cast<double>(m.mean)));
-        deviation.push_back(literal(m.deviation()));
-        least.push_back(literal(m.least));
-        most.push_back(literal(m.most));
+        mean.push_back(literal(static_cast<double>(m.mean) / unit));
+        deviation.push_back(literal(m.deviation() / unit));
+        least.push_back(literal(m.least / unit));
+        most.push_back(literal(m.most / unit));
       }
       if (!mean.empty()) {
         let("mean", list(mean));

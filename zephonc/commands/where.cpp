@@ -12,15 +12,15 @@ namespace {
 
 class Where {
  public:
-  Where(Session& session, SampleId wanted)
+  explicit Where(Session& session)
       : session_(session),
         options_(session.options()),
         graph_(session.graph()),
-        search_(session, options_.epoch),
-        wanted_(std::move(wanted)) {}
+        search_(session, options_.epoch) {}
 
   int operator()() {
     if (auto code = search_.open()) return *code;
+    if (auto code = search_.read_id(options_.id, wanted_)) return *code;
     name_ = fmt::format("sample {} ({})", to_string(wanted_), search_.sources().describe(wanted_));
     auto stream = search_.run().open_stream(graph_.output(), options_.epoch);
     for (uint64_t record = 0;; ++record) {
@@ -94,11 +94,9 @@ class Where {
 }  // namespace
 
 int command_where(const Options& options) {
-  SampleId wanted;
-  if (auto code = read_id(options.id, wanted)) return *code;
   Session session(options);
   if (auto code = session.load()) return *code;
-  return Where(session, std::move(wanted))();
+  return Where(session)();
 }
 
 }  // namespace zephon

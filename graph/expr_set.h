@@ -1,0 +1,37 @@
+#pragma once
+// A set of expressions of one graph: a bit for each.
+
+#include <cstddef>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace zephon {
+
+class ExprSet {
+ public:
+  ExprSet() = default;
+  template <class Range>
+  explicit ExprSet(const Range& ids) {
+    insert_all(ids);
+  }
+  bool contains(ExprId id) const { return index(id) < bits_.size() && bits_[index(id)]; }
+  /// False where it was there.
+  bool insert(ExprId id) {
+    if (index(id) >= bits_.size()) bits_.resize(index(id) + 1 + bits_.size() / 2);
+    const bool fresh = !bits_[index(id)];
+    bits_[index(id)] = true;
+    return fresh;
+  }
+  template <class Range>
+  void insert_all(const Range& ids) {
+    for (ExprId id : ids) insert(id);
+  }
+  void clear() { bits_.clear(); }
+
+ private:
+  static size_t index(ExprId id) { return static_cast<size_t>(id.index); }
+  std::vector<bool> bits_;
+};
+
+}  // namespace zephon
