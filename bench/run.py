@@ -51,8 +51,9 @@ def run(command, env=None, check=True):
 
 
 def report(section, what, values, floor=None, goal=None, unit="", less=True, mean=False):
-    """One line: figure, spread, verdict. `less`: a smaller figure is better. The figure is the median and the spread from the
-    least to the largest; with `mean`, for ratios that swing with the machine's speed, the geometric mean and its 95% interval."""
+    """One line: figure, spread, verdict. `less`: a smaller figure is better. The figure is the median and the spread
+    goes from the least to the largest; with `mean`, for ratios that swing with the machine's speed, they are the
+    geometric mean and its 95% interval."""
     figure, low, high = statistics.median(values), min(values), max(values)
     if mean:
         logs = [math.log(value) for value in values]

@@ -1076,8 +1076,8 @@ void Compiler::check_contract(const ast::Type& contract, Flow& flow, std::vector
   node.inputs = {flow.node};
   node.type = delivered;
   for (const Promise& promise : promises) {
-    Field& field = *std::find_if(node.type.fields.begin(), node.type.fields.end(),
-                                 [&](const Field& f) { return f.name == promise.name; });
+    const size_t place = *node.type.fields.index(promise.name);
+    const Field field = node.type.fields[place];
     const Span& span = promise.syntax->type.span;
     auto read = [&](const std::string& name) {
       return dynamic(add_field(graph, ops_, name, delivered.find(name)->type, span), span);
@@ -1125,7 +1125,7 @@ void Compiler::check_contract(const ast::Type& contract, Flow& flow, std::vector
     const Operand checked = apply(core("check_shape"), std::move(args), std::move(attrs), written, frame);
     if (checked.is_poison()) return;
     node.assigns.push_back({promise.name, checked.expr});
-    field.type = type_of(checked);
+    node.type.fields.set_type(place, type_of(checked));
   }
   if (node.assigns.empty()) return;
   node.stream = flow.stream;

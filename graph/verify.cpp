@@ -12,7 +12,7 @@ namespace {
 
 class Verifier {
  public:
-  explicit Verifier(const Graph& graph) : graph_(graph), checked_(graph.expr_count()) {}
+  explicit Verifier(const Graph& graph) : graph_(graph) {}
 
   std::vector<std::string> run() {
     if (!graph_.output().valid()) return {"the graph has no output"};

@@ -433,7 +433,7 @@ complete -F tell zephonc
         self.assertEqual(self.complete("run", "my pipe.zpl", "--out", ""), ["data"])
         self.assertIn("other.txt", self.complete("run", "my pipe.zpl", "--manifest", ""))
         self.assertEqual(self.complete("ops", "random_resized_crop_"), ["random_resized_crop_box"])
-        self.assertEqual(self.complete("explain", "W030"), [f"W030{i}" for i in range(6)])
+        self.assertEqual(self.complete("explain", "W030"), [f"W030{i}" for i in range(9)])
         self.write("broken.zpl", "zpl 1 pipeline (")
         self.assertEqual(self.complete("run", "broken.zpl", ""), ["seed="])
 
