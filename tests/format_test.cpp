@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -264,15 +265,38 @@ std::string with_comments(const std::string& text, std::mt19937_64& random, bool
   return out;
 }
 
+// Comments behind and between the lines of a program in YAML, in its literals too.
+std::string with_yaml_comments(const std::string& text, std::mt19937_64& random) {
+  std::istringstream in(text);
+  std::string out, line;
+  int n = 0;
+  auto comment = [&] { return "# y" + std::to_string(n++); };
+  while (std::getline(in, line)) {
+    const std::string indent(std::min(line.find_first_not_of(' '), line.size()), ' ');
+    if (random() % 6 == 0 && !line.empty()) out += indent + comment() + "\n";
+    out += line;
+    if (random() % 4 == 0 && !line.empty()) out += "  " + comment();
+    out += "\n";
+    if (random() % 8 == 0) out += "\n";
+  }
+  return out;
+}
+
+// ZEPHON_FORMAT: how many programs, for a longer hunt.
 TEST(Format, RandomPrograms) {
+  const char* wanted = std::getenv("ZEPHON_FORMAT");
+  const uint64_t count = wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 2000;
   fs::path folder = fs::temp_directory_path() / ("zephon-format-" + std::to_string(::getpid()));
   fs::create_directories(folder);
-  for (uint64_t seed = 0; seed < 2000 && !HasFatalFailure(); ++seed) {
+  for (uint64_t seed = 0; seed < count && !HasFatalFailure(); ++seed) {
     std::mt19937_64 random(seed);
     std::string text = random_program(seed, folder.string()).text;
     if (seed % 3 == 1) text = with_comments(text, random, false);
     if (seed % 3 == 2) text = with_comments(text, random, true);
     check(text, Form::Zpl, seed % 3 != 2);
+    if (seed % 3 == 0 || std::getenv("NOYAML")) continue;
+    if (auto tree = read(text, Form::Zpl); tree->tree && !HasFatalFailure())
+      check(with_yaml_comments(printed(*tree, Form::Zpl, Form::Yaml), random), Form::Yaml, false);
   }
   fs::remove_all(folder);
 }

@@ -359,6 +359,7 @@ class Runner {
       case StepKind::OnError:
         return on_error(step, std::move(in));
       case StepKind::Prefetch:
+      case StepKind::Cache:
       case StepKind::Repeat:
         break;
     }

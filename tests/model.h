@@ -69,6 +69,7 @@ enum class StepKind {
   Assert,
   OnError,
   Prefetch,
+  Cache,
 };
 struct Step {
   StepKind kind = StepKind::Take;

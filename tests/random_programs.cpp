@@ -127,6 +127,8 @@ std::string text(const Step& s) {
     case StepKind::OnError:
       return s.max_errors ? fmt::format("on_error({}, max_errors={})", s.policy, *s.max_errors)
                           : fmt::format("on_error({})", s.policy);
+    case StepKind::Cache:
+      return "cache()";
     case StepKind::Prefetch:
       return fmt::format("prefetch({})", s.count);
   }
@@ -595,6 +597,7 @@ class Generator {
         return add(p, s, {.kind = random_.chance(50) ? StepKind::Select : StepKind::Drop, .fields = some});
       }
       default:
+        if (!drawn_ && random_.chance(70)) return add(p, s, {.kind = StepKind::Cache});
         return add(p, s, {.kind = StepKind::Prefetch, .count = small(1, 4)});
     }
   }
@@ -640,6 +643,7 @@ class Generator {
   // Draws are numbered in the order of evaluation: arguments left to right.
   std::optional<Expr> draw(Op op) {
     if (!draws_) return std::nullopt;
+    drawn_ = true;
     Expr e{.op = op, .order = (*draws_)++};
     e.low = random_.in(-9, 5);
     e.high = e.low + random_.in(1, 12);
@@ -751,6 +755,7 @@ class Generator {
   Program program_;
   std::vector<State> sizes_;   // of each stream made
   std::set<size_t> renamed_;   // streams with other fields than the rest
+  bool drawn_ = false;         // by any step so far: no cache may stand below
   uint64_t* draws_ = nullptr;  // draws so far in the assignment being made; null where none may stand
 };
 
