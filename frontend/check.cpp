@@ -40,6 +40,33 @@ const Parameter* parameter_of(const OpDef& op, size_t i, size_t count) {
   return nullptr;
 }
 
+// The type of a static value that meets no other type.
+Elem elem_alone(const StaticValue& value) {
+  switch (value.kind) {
+    case StaticValue::Kind::Number:
+      return value.number.is_integer() ? Elem::I64 : Elem::F64;
+    case StaticValue::Kind::Bool:
+      return Elem::Bool;
+    case StaticValue::Kind::List: {
+      Elem elem = value.items.empty() ? Elem::F64 : elem_alone(value.items[0]);
+      for (const StaticValue& item : value.items)
+        if (elem_alone(item) == Elem::F64) elem = Elem::F64;
+      return elem;
+    }
+    case StaticValue::Kind::String:
+      return value.elem;
+    default:
+      return Elem::Str;
+  }
+}
+
+// Whether both are lists of the same lengths, or neither is one.
+bool same_shape(const StaticValue& a, const StaticValue& b) {
+  const bool lists = a.kind == StaticValue::Kind::List;
+  if (lists != (b.kind == StaticValue::Kind::List)) return false;
+  return !lists || std::equal(a.items.begin(), a.items.end(), b.items.begin(), b.items.end(), same_shape);
+}
+
 }  // namespace
 
 IntegerLimits limits_of(Elem e) {
@@ -630,9 +657,7 @@ Operand Compiler::table(const OpDef& op, const Attrs& attrs, const ast::Expr& e,
 Operand Compiler::choose_now(const OpDef& op, std::vector<Operand> args, const ast::Expr& e, Frame& frame) {
   const size_t arm = args[0].value.flag ? 1 : 2;
   const Operand &a = args[1], &b = args[2];
-  auto whole = [](const Operand& x) { return x.value.is_number() && x.value.number.is_integer(); };
-  if (a.is_static() && b.is_static() && a.value.kind == b.value.kind && a.value.kind != StaticValue::Kind::List &&
-      whole(a) == whole(b)) {
+  if (a.is_static() && b.is_static() && same_shape(a.value, b.value) && elem_alone(a.value) == elem_alone(b.value)) {
     Operand chosen = args[arm];
     chosen.span = e.span;
     return chosen;
@@ -695,6 +720,7 @@ Operand Compiler::row_of(const OpDef& op, const std::vector<Operand>& args, cons
     inner.path = frame.path;
     inner.constant = frame.constant;
     inner.here = place(e.span, frame);
+    Expanding expanding(*this, op, text);
     return evaluate(it->second, inner);
   };
   Operand result;
@@ -800,6 +826,7 @@ Operand Compiler::expand(const OpDef& op, const std::vector<Operand>& args, cons
   inner.path = key ? *key : hash_words(words);
   inner.constant = frame.constant;
   inner.here = place(e.span, frame);
+  Expanding expanding(*this, op, text);
   Operand result = evaluate(it->second, inner);
   result.span = e.span;
   return result;
@@ -936,28 +963,6 @@ std::optional<Operand> Compiler::materialize(const Operand& x, Elem elem, Frame&
   }
   return dynamic(add_constant(program_.graph, ops_, std::move(value), at), x.span);
 }
-
-namespace {
-// The type of a static value that meets no other type.
-Elem elem_alone(const StaticValue& value) {
-  switch (value.kind) {
-    case StaticValue::Kind::Number:
-      return value.number.is_integer() ? Elem::I64 : Elem::F64;
-    case StaticValue::Kind::Bool:
-      return Elem::Bool;
-    case StaticValue::Kind::List: {
-      Elem elem = value.items.empty() ? Elem::F64 : elem_alone(value.items[0]);
-      for (const StaticValue& item : value.items)
-        if (elem_alone(item) == Elem::F64) elem = Elem::F64;
-      return elem;
-    }
-    case StaticValue::Kind::String:
-      return value.elem;
-    default:
-      return Elem::Str;
-  }
-}
-}  // namespace
 
 bool Compiler::meet(const OpDef& op, std::vector<Operand>& args, const ast::Expr& e, Frame& frame) {
   // Arguments of one element variable take one type.
@@ -1373,6 +1378,7 @@ Operand Compiler::index_of(Operand x, const ast::Expr& e, Frame& frame) {
     return values;
   }
   if (x.is_static()) {
+    if (std::optional<Operand> folded = fold_index(x, e, frame)) return *std::move(folded);
     std::optional<Operand> typed = materialize(x, elem_alone(x.value), frame);
     if (!typed) return {};
     x = *typed;

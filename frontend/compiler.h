@@ -117,6 +117,7 @@ class Compiler {
     const ast::Parameter* syntax;
     std::optional<Operand> value;
     bool open = false, used = false;
+    bool chooses = false;  // steps: what stands in them was not looked at where it has another value
   };
   struct Module;
   struct LetEntry {
@@ -136,6 +137,25 @@ class Compiler {
     bool used = false;
   };
   struct StreamEntry;
+  // While it lives, errors say in which operator of the program they are: what it expands to was written by us.
+  class Expanding {
+   public:
+    Expanding(Compiler& compiler, const OpDef& op, std::string_view text)
+        : compiler_(compiler), outermost_(compiler.expanded_ == nullptr) {
+      if (!outermost_) return;
+      compiler.expanded_ = &op;
+      compiler.expansion_ = text;
+    }
+    ~Expanding() {
+      if (outermost_) compiler_.expanded_ = nullptr;
+    }
+    Expanding(const Expanding&) = delete;
+    Expanding& operator=(const Expanding&) = delete;
+
+   private:
+    Compiler& compiler_;
+    bool outermost_;
+  };
   // While it lives, names are those of `module`.
   class Inside {
    public:
@@ -179,6 +199,8 @@ class Compiler {
 
   // ---- fold.cpp
   Operand fold_unary(const ast::Expr& e, const Operand& x, Frame& frame);
+  std::optional<Operand> fold_lists(const ast::Expr& e, const Operand& a, const Operand& b, Frame& frame);
+  std::optional<Operand> fold_index(const Operand& x, const ast::Expr& e, Frame& frame);
   std::optional<Operand> fold_binary(const ast::Expr& e, const Operand& a, const Operand& b, Frame& frame);
   std::optional<Attr> static_attr(const OpDef& op, const Parameter& parameter, const ast::Expr& e, Frame& frame);
   std::optional<Attr> to_attr(const OpDef& op, const Parameter& parameter, const StaticValue& value, const Span& span);
@@ -306,6 +328,8 @@ class Compiler {
   std::optional<Operand> argument(const OpDef& op, const Parameter& parameter, const ast::Expr& e, Frame& frame);
   void lower_split(const OpDef& op, const ast::Step& step, Flow& flow);
   void lower_if(const ast::Step& step, Flow& flow);
+  // The parameters that `e` reads, itself or through constants and functions, choose steps.
+  void note_choice(const ast::Expr& e, std::set<const ast::Expr*>& seen);
   // Infers the type, adds the node and makes it the end of the flow. False where the operator refuses.
   bool add_node(Node node, Flow& flow, const Span& span, const Span& name_span);
   void drop_hidden(Flow& flow);
@@ -341,7 +365,10 @@ class Compiler {
 
   template <class... Args>
   DiagnosticBuilder error(Kind kind, fmt::format_string<Args...> text, Args&&... args) {
-    return diags_.report(kind, text, std::forward<Args>(args)...);
+    if (expanded_ == nullptr) return diags_.report(kind, text, std::forward<Args>(args)...);
+    std::string_view called = expanded_->surface.empty() ? expanded_->name : expanded_->surface;
+    return diags_.report(kind, "in `{}`: {}", called, fmt::format(text, std::forward<Args>(args)...))
+        .note("`{}` is declared as `{}`, and is `{}`", called, expanded_->signature, expansion_);
   }
 
   SourceMap& sources_;
@@ -361,6 +388,8 @@ class Compiler {
   std::map<std::string, Type> renamed_;          // results whose symbols were renamed, by operator and arguments
   std::map<std::string, int> symbol_counts_;
   std::set<int32_t> chosen_filters_;  // steps whose predicate reads parameters or constants: another run may differ
+  const OpDef* expanded_ = nullptr;   // the composite operator of the program whose text is evaluated
+  std::string_view expansion_;        // this text
   int32_t next_step_ = 0;
   int call_depth_ = 0;
 };

@@ -101,14 +101,31 @@ Operand static_operand(StaticValue value, const Span& span) {
   operand.span = span;
   return operand;
 }
+
+// The value, or every value in the lists that it is.
+bool all_are(const StaticValue& value, StaticValue::Kind kind) {
+  if (value.kind != StaticValue::Kind::List) return value.kind == kind;
+  return std::all_of(value.items.begin(), value.items.end(), [&](const StaticValue& v) { return all_are(v, kind); });
+}
+
+// Lists around the first value.
+size_t depth_of(const StaticValue& value) {
+  if (value.kind != StaticValue::Kind::List) return 0;
+  return value.items.empty() ? 1 : 1 + depth_of(value.items[0]);
+}
 }  // namespace
 
 Operand Compiler::fold_unary(const ast::Expr& e, const Operand& x, Frame& frame) {
   if (e.text == "-" && x.value.is_number()) return static_operand(StaticValue::of(-x.value.number), e.span);
-  if (e.text == "-" && x.value.kind == StaticValue::Kind::List &&
-      std::all_of(x.value.items.begin(), x.value.items.end(), [](const StaticValue& v) { return v.is_number(); })) {
+  const StaticValue::Kind leaf = e.text == "-" ? StaticValue::Kind::Number : StaticValue::Kind::Bool;
+  if (x.value.kind == StaticValue::Kind::List && all_are(x.value, leaf)) {
+    auto each = [](const auto& self, StaticValue& value) -> void {
+      value.flag = !value.flag;
+      value.number = -value.number;
+      for (StaticValue& item : value.items) self(self, item);
+    };
     StaticValue list = x.value;
-    for (StaticValue& item : list.items) item.number = -item.number;
+    each(each, list);
     return static_operand(std::move(list), e.span);
   }
   if (e.text == "not" && x.value.kind == StaticValue::Kind::Bool)
@@ -119,7 +136,122 @@ Operand Compiler::fold_unary(const ast::Expr& e, const Operand& x, Frame& frame)
   return {};
 }
 
-// Nullopt where the pair is not for folding (a list with a number): the graph does it.
+// Element by element, as the graph would: lists are aligned at their innermost level, and one element stands for all.
+// Nullopt where they hold anything but numbers, or truth values, alone.
+std::optional<Operand> Compiler::fold_lists(const ast::Expr& e, const Operand& a, const Operand& b, Frame& frame) {
+  const StaticValue::Kind kind =
+      e.text == "and" || e.text == "or" ? StaticValue::Kind::Bool : StaticValue::Kind::Number;
+  if (!all_are(a.value, kind) || !all_are(b.value, kind)) return std::nullopt;
+  auto holds_zero = [](const auto& self, const StaticValue& value) -> bool {
+    if (value.is_number()) return value.number.is_zero();
+    return std::any_of(value.items.begin(), value.items.end(), [&](const StaticValue& v) { return self(self, v); });
+  };
+  if (b.value.kind == StaticValue::Kind::List && (e.text == "/" || e.text == "//" || e.text == "%") &&
+      holds_zero(holds_zero, b.value)) {
+    error(Kind::DivisionByZero, "a constant is divided by zero")
+        .primary(place(b.span, frame), "this holds a 0")
+        .secondary(place(e.text_span, frame), "the division")
+        .emit();
+    return Operand{};
+  }
+  bool ragged = false;
+  auto each = [&](const auto& self, const StaticValue& x, const StaticValue& y) -> std::optional<StaticValue> {
+    const size_t left = depth_of(x), right = depth_of(y);
+    if (left == 0 && right == 0) {
+      std::optional<Operand> leaf = fold_binary(e, static_operand(x, a.span), static_operand(y, b.span), frame);
+      if (!leaf || leaf->is_poison()) return std::nullopt;
+      return std::move(leaf->value);
+    }
+    const size_t n = x.items.size(), m = y.items.size();
+    if (left == right && n != m && n != 1 && m != 1) {
+      error(Kind::ShapeMismatch, "`{}` takes lists of the same length, found {} and {}", e.text, n, m)
+          .primary(place(e.text_span, frame))
+          .secondary(frame.here.valid() ? Span{} : a.span, "length {}", n)
+          .secondary(frame.here.valid() ? Span{} : b.span, "length {}", m)
+          .emit();
+      return std::nullopt;
+    }
+    StaticValue list;
+    list.kind = StaticValue::Kind::List;
+    const size_t size = left > right || (left == right && m == 1) ? n : m;
+    for (size_t i = 0; i < size; ++i) {
+      const StaticValue& of_x = left < right ? x : x.items[n == 1 ? 0 : i];
+      const StaticValue& of_y = right < left ? y : y.items[m == 1 ? 0 : i];
+      ragged = ragged || depth_of(of_x) != depth_of(left < right ? x : x.items[0]) ||
+               depth_of(of_y) != depth_of(right < left ? y : y.items[0]);
+      if (ragged) return std::nullopt;
+      std::optional<StaticValue> item = self(self, of_x, of_y);
+      if (!item) return std::nullopt;
+      list.items.push_back(*std::move(item));
+    }
+    return list;
+  };
+  std::optional<StaticValue> value = each(each, a.value, b.value);
+  if (ragged) return std::nullopt;  // said where the lists become a tensor
+  if (!value) return Operand{};
+  return static_operand(*std::move(value), e.span);
+}
+
+// An element or a part of a list at places known before the run. Nullopt where they are not, or where the list holds
+// anything but numbers, or truth values, alone; the frame is then as it was.
+std::optional<Operand> Compiler::fold_index(const Operand& x, const ast::Expr& e, Frame& frame) {
+  if (!all_are(x.value, StaticValue::Kind::Number) && !all_are(x.value, StaticValue::Kind::Bool)) return std::nullopt;
+  const size_t count = e.operands.size() - 1;
+  if (count > depth_of(x.value)) return std::nullopt;
+  struct Subscript {
+    const ast::Expr* written;
+    std::optional<int64_t> numbers[3];  // the place; or begin, end and step, as far as they are given
+  };
+  std::vector<Subscript> subscripts;
+  const Frame before = frame;
+  for (size_t d = 0; d < count; ++d) {
+    Subscript subscript{&e.operands[d + 1], {}};
+    const bool slice = subscript.written->kind == ast::Expr::Kind::Slice;
+    for (size_t k = 0; k < (slice ? 3 : 1); ++k) {
+      const ast::Expr& written = slice ? subscript.written->operands[k] : *subscript.written;
+      if (written.kind == ast::Expr::Kind::Absent) continue;
+      const Operand value = evaluate(written, frame);
+      if (value.is_poison()) return Operand{};
+      if (value.is_static() && value.value.is_number()) subscript.numbers[k] = value.value.number.to_int64();
+      if (subscript.numbers[k] && (k < 2 || *subscript.numbers[k] >= 1)) continue;
+      frame = before;
+      return std::nullopt;
+    }
+    subscripts.push_back(subscript);
+  }
+  auto take = [&](const auto& self, const StaticValue& from, size_t d) -> std::optional<StaticValue> {
+    if (d == count) return from;
+    const Subscript& subscript = subscripts[d];
+    const auto size = static_cast<int64_t>(from.items.size());
+    const bool slice = subscript.written->kind == ast::Expr::Kind::Slice;
+    int64_t begin = subscript.numbers[0].value_or(0);
+    int64_t end = slice ? subscript.numbers[1].value_or(size) : begin;
+    if (begin < 0) begin += size;
+    if (end < 0) end += size;
+    if (begin < 0 || end > size || begin > end || (!slice && begin == size)) {
+      error(Kind::Refused, "`{}` is outside of the list, whose length is {}", sources_.text(subscript.written->span),
+            size)
+          .primary(place(subscript.written->span, frame))
+          .secondary(frame.here.valid() ? Span{} : x.span, "the list")
+          .emit();
+      return std::nullopt;
+    }
+    if (!slice) return self(self, from.items[static_cast<size_t>(begin)], d + 1);
+    StaticValue list;
+    list.kind = StaticValue::Kind::List;
+    for (int64_t i = begin; i < end; i += std::min(subscript.numbers[2].value_or(1), size)) {
+      std::optional<StaticValue> item = self(self, from.items[static_cast<size_t>(i)], d + 1);
+      if (!item) return std::nullopt;
+      list.items.push_back(*std::move(item));
+    }
+    return list;
+  };
+  std::optional<StaticValue> value = take(take, x.value, 0);
+  if (!value) return Operand{};
+  return static_operand(*std::move(value), e.span);
+}
+
+// Nullopt where the pair is not for folding (a list of texts): the graph does it.
 std::optional<Operand> Compiler::fold_binary(const ast::Expr& e, const Operand& a, const Operand& b, Frame& frame) {
   const std::string& sign = e.text;
   const StaticValue& x = a.value;
@@ -134,7 +266,7 @@ std::optional<Operand> Compiler::fold_binary(const ast::Expr& e, const Operand& 
                                                : order >= 0));
   };
   bool comparison = sign == "==" || sign == "!=" || sign == "<" || sign == "<=" || sign == ">" || sign == ">=";
-  if (x.kind == StaticValue::Kind::List || y.kind == StaticValue::Kind::List) return std::nullopt;
+  if (x.kind == StaticValue::Kind::List || y.kind == StaticValue::Kind::List) return fold_lists(e, a, b, frame);
   if (x.is_number() && y.is_number()) {
     if (comparison) return ordered(x.number <=> y.number);
     bool divides = sign == "/" || sign == "//" || sign == "%";

@@ -31,6 +31,9 @@ struct ProgramParameter {
   std::string value;   // as text, in the form that the command line takes
   bool given = false;  // on the command line, not by default
   Span origin;
+  // Of an enum or a bool that chooses steps (a static `if`, the part of a `split`): the values that it could have
+  // instead.
+  std::vector<std::string> others;
 };
 
 // A constant of the program, or of the data set (then `value` is the expression that gives it).

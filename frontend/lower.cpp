@@ -620,6 +620,8 @@ void Compiler::lower_if(const ast::Step& step, Flow& flow) {
   Frame frame = frame_of(flow, "if", 0);
   Operand condition = evaluate(step.expr, frame);
   if (condition.is_static() && condition.value.kind == StaticValue::Kind::Bool) {
+    std::set<const ast::Expr*> seen;
+    note_choice(step.expr, seen);
     for (const ast::Step& s : condition.value.flag ? step.then : step.otherwise) lower_step(s, flow);
     return;
   }
@@ -633,6 +635,24 @@ void Compiler::lower_if(const ast::Step& step, Flow& flow) {
         .secondary(condition.origin, "`{}` is assigned here", condition.name)
         .hint("to choose a value for each sample, write `x = where(condition, a, b)`")
         .emit();
+}
+
+void Compiler::note_choice(const ast::Expr& e, std::set<const ast::Expr*>& seen) {
+  if (!seen.insert(&e).second) return;
+  auto follow = [&](Module* home, const ast::Expr& body) {
+    Inside inside(*this, home);
+    note_choice(body, seen);
+  };
+  if (e.kind == ast::Expr::Kind::Name) {
+    if (auto it = parameters_.find(e.text); it != parameters_.end() && module_ == root_)
+      it->second.chooses = true;
+    else if (auto let = module_->lets.find(e.text); let != module_->lets.end())
+      follow(let->second.home, let->second.syntax->value);
+  } else if (e.kind == ast::Expr::Kind::Call) {
+    if (auto it = module_->functions.find(e.text); it != module_->functions.end())
+      follow(it->second.home, it->second.syntax->body);
+  }
+  for (const ast::Expr& operand : e.operands) note_choice(operand, seen);
 }
 
 // `padded_batch(8, padding={tokens: -1})` is `padded_batch(8, tokens=-1)`.
@@ -767,6 +787,7 @@ void Compiler::lower_call(const ast::Step& step, Flow& flow) {
     inner.fields = nullptr;
     inner.arguments = &arguments;
     inner.here = step.span;
+    Expanding expanding(*this, *op, op->expansion);
     Operand predicate = evaluate(filter->expr, inner);
     node.op = &core("filter");
     node.predicate = predicate.expr;
@@ -844,13 +865,14 @@ void Compiler::lower_split(const OpDef& op, const ast::Step& step, Flow& flow) {
   if (shares.empty()) {
     error(Kind::MissingArgument, "`{}` needs shares", op.name)
         .primary(e.text_span)
-        .hint("for example `{}(train, by=path, train=0.9, val=0.1)`", op.name)
+        .hint("for example `{}(train, by=\"{{path.parent.name}}/{{path.name}}\", train=0.9, val=0.1)`", op.name)
         .emit();
     return;
   }
   // Which part: the name of a share, or a text or choice known before the run.
   const ast::Expr& chosen = *matched->of_parameter[0][0];
   std::string part = chosen.text;
+  std::vector<std::string> choices;  // of the parameter that says which part
   Frame probe = frame;
   if (chosen.kind != ast::Expr::Kind::Name || find_name(chosen.text, chosen.span, probe)) {
     Operand value = evaluate(chosen, frame);
@@ -862,6 +884,9 @@ void Compiler::lower_split(const OpDef& op, const ast::Step& step, Flow& flow) {
       return;
     }
     part = value.value.text;
+    choices = value.value.choices;
+    std::set<const ast::Expr*> seen;
+    note_choice(chosen, seen);
   }
   Rational sum(0), first(0), last(0);
   for (size_t i : shares) {
@@ -886,9 +911,25 @@ void Compiler::lower_split(const OpDef& op, const ast::Step& step, Flow& flow) {
     return;
   }
   if (!names.contains(part)) {
+    // What is chosen by a parameter is declared elsewhere: the share that is none of its choices is misspelt.
+    std::vector<std::string> strays;
+    for (const std::string& name : names)
+      if (!choices.empty() && std::find(choices.begin(), choices.end(), name) == choices.end()) strays.push_back(name);
+    if (strays = near_names(part, strays); !strays.empty()) {
+      auto written = std::find_if(shares.begin(), shares.end(), [&](size_t i) { return e.names[i].text == strays[0]; });
+      error(Kind::UnknownName, "the share `{}` is none of the choices of `{}`", strays[0], chosen.text)
+          .primary(e.names[*written].span)
+          .secondary(chosen.span, "this is `{}`", part)
+          .hint_text(did_you_mean(strays[0], choices))
+          .emit();
+      return;
+    }
+    std::string all;
+    for (size_t i : shares) all += (all.empty() ? "`" : ", `") + e.names[i].text + "`";
+    std::string hint = choices.empty() ? did_you_mean(part, std::vector<std::string>(names.begin(), names.end())) : "";
     error(Kind::UnknownName, "no share is called `{}`", part)
         .primary(chosen.span)
-        .hint_text(did_you_mean(part, std::vector<std::string>(names.begin(), names.end())))
+        .hint_text(hint.empty() ? "the shares are " + all : hint)
         .emit();
     return;
   }
@@ -929,6 +970,7 @@ void Compiler::lower_split(const OpDef& op, const ast::Step& step, Flow& flow) {
   inner.arguments = &arguments;
   inner.path = frame.path;
   inner.here = step.span;
+  Expanding expanding(*this, op, op.expansion);
   Operand predicate = evaluate(filter->expr, inner);
   if (predicate.kind != Operand::Kind::Dynamic) return;
   Node node;

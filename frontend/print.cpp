@@ -1041,6 +1041,8 @@ class YamlPrinter {
       }
       case Statement::Kind::Stream: {
         const auto& x = *static_cast<const ast::Stream*>(s.node);
+        // Nothing stands apart inside of a stream's head, as in ZPL.
+        trivia_.take_blank(&x.pipe.source);
         return commented(ind, &x, [&] {
           if (!x.contract) return pipe(ind, scalar(x.name.text) + ":", x.pipe);
           emit(ind, scalar(x.name.text) + ":");

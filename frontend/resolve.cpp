@@ -579,7 +579,11 @@ Result<Program> Compiler::run(ast::File file) {
   for (const ast::Parameter& parameter : pipeline_->parameters) {
     const ParameterEntry& entry = parameters_.at(parameter.name.text);
     program_.parameters.push_back({parameter.name.text, type_words(*parameter.type), to_string(entry.value->value),
-                                   params_.contains(parameter.name.text), parameter.name.span});
+                                   params_.contains(parameter.name.text), parameter.name.span, {}});
+    if (!entry.chooses) continue;
+    for (const std::string& choice :
+         parameter.type->name == "bool" ? std::vector<std::string>{"false", "true"} : choices_of(*parameter.type))
+      if (choice != program_.parameters.back().value) program_.parameters.back().others.push_back(choice);
   }
   for (const auto& [name, entry] : root_->lets)
     program_.lets.push_back({name, type_text(*entry.value),

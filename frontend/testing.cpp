@@ -152,6 +152,26 @@ std::optional<Reported> check_fields(const ast::TestEntry& entry, Diagnostics& d
   return std::nullopt;
 }
 
+// What was found in the pipeline because the input lacks a field of the source is said of the input.
+std::optional<Reported> check_given(const ast::TestEntry& input, const StreamType& source, const Diagnostics& found,
+                                    const SourceMap& sources, Diagnostics& diags) {
+  for (const Diagnostic& d : found.sorted()) {
+    if (info(d.kind).severity == Severity::Lint || !d.primary.span.valid()) continue;
+    const std::string name(sources.text(d.primary.span));
+    const auto& given = input.samples[0].fields;
+    if (source.find(name) == nullptr ||
+        std::any_of(given.begin(), given.end(), [&](const ast::TestField& f) { return f.name.text == name; }))
+      continue;
+    const bool read = source.find(name)->type == Type::scalar(Elem::Bytes) && source.find("path") != nullptr;
+    return diags.report(Kind::BadTest, "the test gives no field `{}`, which the pipeline takes from its source", name)
+        .primary(input.samples[0].span)
+        .secondary(d.primary.span, "needed here")
+        .hint("add `{}: {}` to the input", name, read ? "read_file(path)" : "...")
+        .emit();
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Result<size_t> count_tests(const SourceMap& sources, FileId file, Diagnostics& diags) {
@@ -215,16 +235,22 @@ Result<TestPrograms> compile_test(SourceMap& sources, FileId file, size_t index,
       p->default_value = f.value;
     }
   // Lints are for `check`: a test leaves much unused.
-  auto compiled = [&](ast::Pipeline one) -> Result<Program> {
+  auto compile_into = [&](ast::Pipeline one, Diagnostics& found) -> Result<Program> {
     ast::File whole = base;
     whole.pipelines.push_back(std::move(one));
     static const std::map<std::string, std::string> kNone;
     CompileOptions how = options;
     how.pipeline.clear();
-    Diagnostics found;
-    Result<Program> program = Compiler(sources, ops, kNone, found, how).run(std::move(whole));
+    return Compiler(sources, ops, kNone, found, how).run(std::move(whole));
+  };
+  auto keep = [&](const Diagnostics& found) {
     for (const Diagnostic& d : found.sorted())
       if (info(d.kind).severity != Severity::Lint) diags.add(d);
+  };
+  auto compiled = [&](ast::Pipeline one) -> Result<Program> {
+    Diagnostics found;
+    Result<Program> program = compile_into(std::move(one), found);
+    keep(found);
     return program;
   };
 
@@ -240,7 +266,12 @@ Result<TestPrograms> compile_test(SourceMap& sources, FileId file, size_t index,
     ast::Pipe head = samples(*input, &types);
     head.steps.insert(head.steps.end(), body.pipe.steps.begin(), body.pipe.steps.end());
     fed.pipe = std::move(head);
-    Result<Program> actual = compiled(std::move(fed));
+    Diagnostics found;
+    Result<Program> actual = compile_into(std::move(fed), found);
+    if (!actual) {
+      if (std::optional<Reported> missing = check_given(*input, types, found, sources, diags)) return *missing;
+    }
+    keep(found);
     if (!actual) return actual.reported();
     out.actual = *std::move(actual);
   }

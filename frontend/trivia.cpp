@@ -133,12 +133,29 @@ class TriviaBuilder {
 
   void open(const void* key, uint32_t begin, uint32_t end, bool block) {
     int id = static_cast<int>(map_.items_.size()), parent = stack_.empty() ? -1 : stack_.back();
+    if (indented_ && parent >= 0) end = without_comments(begin, end);
     map_.items_.push_back({key, begin, std::max(begin, end), block, parent, {}, {}});
     map_.by_key_[key] = id;
     if (parent >= 0) at(parent).children.push_back(id);
     stack_.push_back(id);
   }
   void close() { stack_.pop_back(); }
+  // Where the last word before `end` ends: a literal of YAML, and what ends with one, spans the comments behind its
+  // text.
+  uint32_t without_comments(uint32_t begin, uint32_t end) const {
+    const std::vector<ast::Comment>& all = file_.comments;
+    auto after = std::lower_bound(all.begin(), all.end(), end,
+                                  [](const ast::Comment& c, uint32_t limit) { return c.span.begin < limit; });
+    auto trim = [&](uint32_t from) {
+      while (end > from && std::string_view(" \t\r\n").find(text_[end - 1]) != std::string_view::npos) --end;
+      return end;
+    };
+    while (after != all.begin() && (--after)->span.begin >= begin) {
+      if (trim(std::min(after->span.end, end)) > after->span.end) break;
+      end = after->span.begin;
+    }
+    return trim(begin);
+  }
   void leaf(const void* key, const Span& span) {
     open(key, span.begin, span.end, false);
     close();

@@ -11,8 +11,8 @@
 // run at the first row, in output order, of which a delivered column has a failed element. on_error (Serial) sees Row.failed
 // where a column of `guarded` is failed (or the row's filter verdict is a failure).
 // Verdicts. Kleene over all filters of a stage: false drops the row; else a failure makes the row a FAILED ROW: it goes on in
-// order, is never evaluated again, is not counted by counting operators but passes through them (unless they are done), is
-// dropped, quarantined or masked by on_error, and ends the run at Deliver.
+// order, filters let it through, counting operators do not count it but pass it on (unless they are done); it is dropped, quarantined
+// or masked by on_error (so its other fields are evaluated), and ends the run at Deliver.
 // Steps. A chunk's rows may go through the steps between two filters one by one, and should where values are pictures: then
 // what lies between two kernels stays in the cache, and its memory is used again for the next row.
 // Identity. A source emits stream, ordinal, shard, position, then the passes of all repeats below it, outermost first (those of Repeat

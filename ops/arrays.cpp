@@ -114,7 +114,7 @@ class ArraySource final : public Source {
         error = open_raw(file, node, schema, places);
       }
       if (!error.empty()) {
-        failure = {"R0402", fmt::format("`{}` {}", shown_path(path), error), node.origin};
+        failure = {"R0402", fmt::format("`{}` {}", shown_file(path), error), node.origin};
         return false;
       }
       if (opened.pieces.empty()) {
@@ -148,7 +148,7 @@ class ArraySource final : public Source {
   }
   std::string describe(uint64_t position) const override {
     const size_t f = file_of(position);
-    return fmt::format("{}, row {}", shown_path(paths_[f]), position - files_[f].first);
+    return fmt::format("{}, row {}", shown_file(paths_[f]), position - files_[f].first);
   }
   std::string fingerprint() const override {
     std::vector<uint64_t> words;

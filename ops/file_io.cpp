@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <system_error>
 
 #include "frontend/diag/diagnostic.h"
@@ -30,6 +31,21 @@ std::string shown_path(std::string_view path) {
   return text;
 }
 
+std::string shown_file(std::string_view path) {
+  std::filesystem::path out;
+  for (const std::filesystem::path& part : std::filesystem::path(path)) {
+    if (part.empty() || part == ".") continue;
+    std::error_code error;
+    const bool back = part == ".." && out.has_filename() && out.filename() != "..";
+    if (back && !std::filesystem::is_symlink(out, error)) {
+      out = out.parent_path();
+    } else {
+      out /= part;
+    }
+  }
+  return shown_path(out.empty() ? "." : out.string());
+}
+
 std::string error_words(int error) {
   if (error == ENOTSUP) return "not a regular file";
   std::string reason = std::generic_category().message(error);
@@ -38,7 +54,7 @@ std::string error_words(int error) {
 }
 
 Failure cannot_read(std::string_view path, int error, const Span& where) {
-  return {"R0401", fmt::format("cannot read `{}`: {}", shown_path(path), error_words(error)), where};
+  return {"R0401", fmt::format("cannot read `{}`: {}", shown_file(path), error_words(error)), where};
 }
 
 InputFile::~InputFile() {

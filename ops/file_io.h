@@ -19,6 +19,9 @@ std::string resolve_path(std::string_view base, std::string_view path);
 /// For messages: at most 200 bytes, the middle of longer paths cut out, control bytes and broken UTF-8 as `?`.
 std::string shown_path(std::string_view path);
 
+/// The same of the name of a file or pattern: without `.`, and without `a/..` where `a` is no link.
+std::string shown_file(std::string_view path);
+
 /// The system's words for an errno, without capital: "permission denied".
 std::string error_words(int error);
 

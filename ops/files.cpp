@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 
+#include "frontend/diag/diagnostic.h"
 #include "ops/row_source.h"
 #include "ops/stream_op.h"
 
@@ -121,6 +123,68 @@ class Glob {
   std::vector<std::string> parts_;
 };
 
+// "; there is ..." of a pattern without a match: a folder that is not there, files with another ending, or elsewhere.
+std::string why_nothing(const std::string& pattern) {
+  const size_t slash = pattern.rfind('/');
+  const std::string last = pattern.substr(slash == std::string::npos ? 0 : slash + 1);
+  const std::string above = slash == std::string::npos ? "" : pattern.substr(0, slash + 1);
+  // The folders that are named, up to the first wildcard.
+  std::string folder = pattern.starts_with('/') ? "/" : "";
+  bool named = true;
+  for (size_t at = folder.size(); at < above.size();) {
+    const size_t end = above.find('/', at);
+    const std::string part = above.substr(at, end - at);
+    at = end + 1;
+    if (part.empty()) continue;
+    if (has_wildcard(part)) {
+      named = false;
+      break;
+    }
+    std::vector<FolderEntry> entries;
+    if (list_folder(folder + part, entries) == 0) {
+      folder += part + "/";
+      continue;
+    }
+    std::vector<std::string> near;
+    if (list_folder(folder.empty() ? "." : folder, entries) != 0) return {};
+    for (const FolderEntry& entry : entries)
+      if (entry.is_folder) near.push_back(shown_path(entry.name));
+    const std::string hint = did_you_mean(part, near);
+    return fmt::format("; there is no folder `{}`{}", shown_file(folder + part), hint.empty() ? "" : "; " + hint);
+  }
+  const auto found = [](const std::string& other) {
+    Glob glob(other);
+    return glob.run() == 0 ? std::move(glob.found) : std::vector<std::string>();
+  };
+  const std::vector<std::string> beside = found(above + "*");
+  const std::string ending = last.substr(std::min(last.rfind('.'), last.size()));
+  std::map<std::string, size_t> endings;
+  std::vector<std::string> names;
+  for (const std::string& path : beside) {
+    names.push_back(path.substr(path.rfind('/') + 1));
+    const size_t dot = names.back().rfind('.');
+    if (dot != std::string::npos) ++endings[names.back().substr(dot)];
+  }
+  if (named && !has_wildcard(last)) {
+    const std::string hint = did_you_mean(last, names);
+    return hint.empty() ? "" : "; " + hint;
+  }
+  const auto most = std::max_element(endings.begin(), endings.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (last == "*" + ending && !ending.empty() && most != endings.end())
+    return fmt::format("; there {} *{}, none *{}",
+                       most->second == 1 ? "is 1 file" : fmt::format("are {} files", most->second),
+                       shown_path(most->first), ending);
+  if (beside.empty()) {
+    const size_t below = found(folder + "**/" + last).size();
+    const std::string place = folder.empty() ? "." : shown_file(folder);
+    if (below > 0)
+      return fmt::format("; `{}` holds {} of them elsewhere: `{}`", place, below, shown_file(folder + "**/" + last));
+    if (found(folder + "**").empty()) return fmt::format("; `{}` holds no file", place);
+  }
+  return {};
+}
+
 class FilesSource final : public Source {
  public:
   explicit FilesSource(std::vector<std::string> paths) {
@@ -140,7 +204,7 @@ class FilesSource final : public Source {
     const std::string_view text = at(position);
     *static_cast<StringRef*>(path.data) = {text.data(), text.size()};
   }
-  std::string describe(uint64_t position) const override { return shown_path(at(position)); }
+  std::string describe(uint64_t position) const override { return shown_file(at(position)); }
   std::string fingerprint() const override {
     std::vector<uint64_t> words;
     for (uint64_t i = 0; i < size(); ++i) words.push_back(file_fingerprint(std::string(at(i))));
@@ -183,7 +247,9 @@ std::vector<std::string> matching_files(const Node& node, const OpenContext& con
     failure = cannot_read(glob.failed, error, node.origin);
     return {};
   }
-  if (glob.found.empty()) failure = {"R0400", fmt::format("no file matches `{}`", shown_path(resolved)), node.origin};
+  if (glob.found.empty())
+    failure = {"R0400", fmt::format("no file matches `{}`{}", shown_file(resolved), why_nothing(resolved)),
+               node.origin};
   return std::move(glob.found);
 }
 

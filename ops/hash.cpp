@@ -89,14 +89,20 @@ ZEPHON_OP_DEF(SplitStream) = {
     .name = "split",
     .cls = OpClass::Composite,
     .signature = "stream, part: string, by: T, seed: int = 0 -> stream",
-    .summary = "Keeps one part of the samples: `split(train, by=path, train=0.9, val=0.1)`.",
+    .summary =
+        "Keeps one part of the samples: `split(train, by=\"{path.parent.name}/{path.name}\", train=0.9, val=0.1)`.",
     .prose =
         "The shares follow by name, and their sum is 1. A sample belongs to the part in whose share of the hashes of "
         "`by` "
         "its own falls, shares taken in the order in which they are written: so membership depends on `by`, `seed` and "
         "the shares before and at its own alone, and samples with one value of `by` (a patient, a folder) stay "
-        "together. Shares are exact: 1/3 is a third. It is a filter: it keeps order, and `shuffle()` works below it.",
-    .example = "range(100) | split(val, by=index, train=0.9, val=0.1)",
+        "together. Of a file take the part of its path that moves with the data, such as "
+        "`\"{path.parent.name}/{path.name}\"`: "
+        "the hash of the whole path is another where the folder lies elsewhere (W0308). Shares are exact: 1/3 is a "
+        "third. It is a filter: it keeps order, and `shuffle()` works below it.",
+    .example =
+        "files(\"examples/data/photos/*/*.jpg\") | split(val, by=\"{path.parent.name}/{path.name}\", "
+        "train=0.5, val=0.5)",
     .expansion = "filter part_first <= hash(by, seed) and hash(by, seed) <= part_last",
 };
 

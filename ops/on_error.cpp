@@ -125,9 +125,9 @@ ZEPHON_OP_DEF(OnError) = {
     .prose =
         "A sample fails here if a filter above failed on it, or a field that is assigned above and needed below. "
         "`fail` ends the run when the sample's turn comes; `skip` drops the sample and counts it; `quarantine` also "
-        "appends one line of JSON to `file`; `mask` keeps it, with `valid` false and zeros in the fields that "
-        "failed (where their shape is static; others still fail when they are delivered). One error more than "
-        "`max_errors`, counted from the start of the pass, ends the run.",
+        "writes one line of JSON to `file`, which each run begins anew; `mask` keeps it, with `valid` false and "
+        "zeros in the fields that failed (where their shape is static; others still fail when they are delivered). "
+        "One error more than `max_errors`, counted from the start of the pass, ends the run.",
     .example = "range(6) | x = 12 // (index - 3) | on_error(skip)",
     .algebra = {.counts_arrivals = true, .on_batches = false},
     .define = {.stream = define},

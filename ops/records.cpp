@@ -33,7 +33,7 @@ class RecordsSource final : public Source {
     put(columns[1], Elem::Bytes, allocator, StringRef{content, n > 0 ? static_cast<size_t>(n) : 0});
   }
   std::string describe(uint64_t position) const override {
-    return fmt::format("{}, record {}", shown_path(path_), position);
+    return fmt::format("{}, record {}", shown_file(path_), position);
   }
   std::string fingerprint() const override {
     return fmt::format("records {} {:016x}", count_, file_fingerprint(path_));

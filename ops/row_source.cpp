@@ -57,7 +57,7 @@ bool RowSource::open(const Node& node, const Header& header, Failure& failure) {
     file.status = reader.content.status();
     reader.content.survey(&file.restarts);
     auto damaged = [&] {
-      failure = {"R0406", fmt::format("`{}` {}", shown_path(paths_[f]), reader.content.error()), node.origin};
+      failure = {"R0406", fmt::format("`{}` {}", shown_file(paths_[f]), reader.content.error()), node.origin};
       return false;
     };
     skip_byte_order_mark(reader.content);
@@ -175,7 +175,7 @@ std::vector<uint64_t> RowSource::row_counts() const {
 
 std::string RowSource::describe(uint64_t position) const {
   const size_t f = file_of(position);
-  return fmt::format("{}, {} {}", shown_path(paths_[f]), unit_, position - files_[f].first_row + 1);
+  return fmt::format("{}, {} {}", shown_file(paths_[f]), unit_, position - files_[f].first_row + 1);
 }
 
 std::string RowSource::fingerprint() const {

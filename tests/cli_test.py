@@ -66,8 +66,8 @@ class Case(unittest.TestCase):
 
     def zephonc(self, *args, timeout=120, **options):
         done = subprocess.run([ZEPHONC, *map(str, args)], stdout=options.pop("stdout", subprocess.PIPE),
-                              stderr=subprocess.PIPE, cwd=self.dir, timeout=timeout, text=True, errors="replace",
-                              **options)
+                              stderr=subprocess.PIPE, cwd=options.pop("cwd", self.dir), timeout=timeout, text=True,
+                              errors="replace", **options)
         return Outcome(args, done)
 
     def expect(self, code, *args, says=(), silent=(), **options):
@@ -134,7 +134,8 @@ class Rewrite(Case):
         digest = self.expect(0, "run", path, "--digest").out
         self.expect(1, "fmt", "--check", path, says="p.zpl: would be laid out otherwise")
         self.assertEqual(self.read("p.zpl").decode(), self.MESSY)
-        self.expect(0, "fmt", path)
+        self.expect(0, "fmt", path, says="^formatted .*p.zpl\n$")
+        self.expect(0, "fmt", path, silent="formatted")
         text = self.read("p.zpl").decode()
         self.assertIn("  range(n)  # source\n  | x = index * 2\n", text)
         self.assertEqual(os.stat(path).st_mode & 0o777, 0o640)
@@ -194,6 +195,20 @@ class Rewrite(Case):
                 ("test \"a\" of train { params: {n: 2} input: {index: 1} expect: {x: [2]} }", "has no parameter `n`")):
             self.expect(1, "test", self.write("bad.zpl", program + bad + "\n"), says=re.escape(says))
         self.expect(64, "test", self.write("none.zpl", program), says="has no tests")
+
+    def test_input_without_a_field_of_the_source(self):
+        pipeline = ('zpl 1\npipeline p(root: path = "in") {\n  files("{root}/*.jpg") | n = bytes.decode_raw(u8, 5)'
+                    ' | name = path.name | select n, name\n}\n')
+        self.write("in/a.jpg", b"12345")
+        self.write("t.zpl", pipeline + 'test "t" { input: {path: "in/a.jpg"} expect: {n: [49, 50, 51, 52, 53], name: "a.jpg"} }\n')
+        self.expect(1, "test", "t.zpl", says=["the test gives no field `bytes`", r"t\.zpl:5:19", "needed here",
+                                              r"add `bytes: read_file\(path\)` to the input"])
+        self.write("t.zpl", pipeline + 'test "t" { input: {path: "in/a.jpg", bytes: read_file(path)}'
+                                       ' expect: {n: [49, 50, 51, 52, 53], name: "a.jpg"} }\n')
+        self.expect(0, "test", "t.zpl", says="1 of 1 tests hold")
+        self.write("t.zpl", pipeline.replace("path.name", "pfad.name") +
+                   'test "t" { input: {path: "in/a.jpg", bytes: read_file(path)} expect: {name: "a.jpg"} }\n')
+        self.expect(1, "test", "t.zpl", says=["E0200", "pfad"], silent="the test gives no")
 
     def test_what_differs(self):
         """The diff of a test that fails, and where it points."""
@@ -473,6 +488,8 @@ class Usage(Case):
                 (["run", "p.zpl", "--epochs", "1.5"], "--epochs: needs a whole number of at least 1, not `1.5`"),
                 (["run", "p.zpl", "--threads", "99999"], "--threads: needs a whole number from 1 to 1024, not `99999`"),
                 (["run", "p.zpl", "--threads", "two"], "--threads: needs a whole number from 1 to 1024, not `two`"),
+                (["run", "p.zpl", "--sheet", "s.jpg"], r"--sheet s\.jpg: a sheet is a PNG file, not `\.jpg`"),
+                (["run", "p.zpl", "--sheet", "sheet"], "a name that ends in .png"),
                 (["run", "p.zpl", "--format", "npy"], "--format npy is of --out: .*--out DIR")):
             with self.subTest(args=args):
                 self.expect(64, *args, says=says)
@@ -587,6 +604,13 @@ class Usage(Case):
         self.assertEqual(json.loads(self.expect(0, "run", "p.zpl", "--take", 0, "--json").out)["batches"], 0)
         self.assertEqual(json.loads(self.expect(0, "run", "p.zpl", "--epochs", 2, "--json").out)["samples"], 200)
 
+    def test_the_last_line_is_short(self):
+        self.write("p.zpl", COUNT)
+        line = self.expect(0, "run", "p.zpl", says="samples", silent="range > ").err.strip()
+        self.assertLess(len(line), 120)
+        self.expect(0, "run", "p.zpl", "--stats", says="range > .*batch")
+        self.expect(0, "run", "p.zpl", "--stats", "--reference", says="reference interpreter")
+
     def test_stats_and_trace(self):
         self.write("p.zpl", COUNT)
         self.expect(0, "run", "p.zpl", "--stats", says="operator")
@@ -643,7 +667,38 @@ class HostileData(Case):
 
     def test_no_match(self):
         self.folder()
-        self.run_fails("R0400")
+        self.run_fails(r"R0400.*no file matches `in/\*\.jpg`; `in` holds no file")
+        self.folder(*photos()[:2])
+        self.expect(2, "run", "p.zpl", "root=inn", says=r"`inn/\*\.jpg`; there is no folder `inn`; did you mean `in`")
+        self.expect(2, "run", "p.zpl", "root=quite_other/in", says="(?m)there is no folder `quite_other`$",
+                    silent="did you mean")
+        self.expect(2, "run", "p.zpl", "root=./in/..", says=r"matches `\*\.jpg`; there is")
+        for pattern, says in (("in/*.JPG", r"there are 2 files \*\.jpg, none \*\.JPG"),
+                              ("in/*.png", r"there are 2 files \*\.jpg, none \*\.png"),
+                              ("*/*/*.jpg", r"`\.` holds 2 of them elsewhere: `\*\*/\*\.jpg`"),
+                              ("in/00.jpg", "did you mean `0.jpg`"), ("in/zzzz.gif", "(?m)matches `in/zzzz.gif`$")):
+            with self.subTest(pattern=pattern):
+                self.write("m.zpl", f'files("{pattern}") | select path')
+                self.expect(2, "run", "m.zpl", says=["R0400", says])
+        # What a person reads has no detours, in whatever folder the program stands.
+        self.write("sub/m.zpl", 'files("../fotos/*.jpg") | select path')
+        self.expect(2, "run", "m.zpl", cwd=self.path("sub"), says="no file matches `../fotos/", silent=r"\./\.\.")
+        self.expect(2, "run", "sub/m.zpl", says="no file matches `fotos/", silent=r"sub/\.\.")
+
+    def test_how_to_drop(self):
+        self.folder(*photos()[:2])
+        self.write("in/z.jpg", b"")
+        hint = r"hint: to drop such samples, put `\| on_error\(skip\)` "
+        self.assertEqual(len(re.findall(hint + "at the end", self.run_fails("R0420").err)), 1)
+        self.write("p.zpl", DECODE.replace("mean }", "mean | batch(2) }"))
+        self.run_fails(hint + "above `batch`")
+        self.write("p.zpl", DECODE.replace("mean }", "mean | on_error(skip) | batch(2) }"))
+        self.expect(0, "run", "p.zpl", "root=in", says="1 failed: skip", silent="to drop")
+        # Where it does not help, it is not said.
+        for program in ('range(4) | batch(2) | x = 1 // (index - 1)', 'range(4) | on_error(fail) | x = 1 // (index - 1)',
+                        'range(4) | filter index > 0 | x = 1 // (index - 9) | on_error(skip)'):
+            self.write("q.zpl", program)
+            self.assertNotIn("to drop", self.zephonc("run", "q.zpl").err)
 
     def test_bad_pictures(self):
         whole = open(photos()[0], "rb").read()
@@ -715,14 +770,32 @@ class HostileData(Case):
             self.expect(0, "run", "q.zpl", "--epochs", 3, *reference)
             lines = [json.loads(line) for line in self.read("bad.jsonl").decode().splitlines()]
             self.assertEqual([line["epoch"] for line in lines], [0, 1, 2])
-            os.remove(self.path("bad.jsonl"))
+
+    def test_quarantine_begins_anew(self):
+        self.write("q.zpl", "zpl 1\npipeline p(k: int = 1) {\n  range(12) | x = 1 // (index % 3 - k)"
+                            " | on_error(quarantine, file=\"bad.jsonl\") | batch(2)\n}\n")
+        for reference in ([], ["--reference"]):
+            with self.subTest(reference=reference):
+                for _ in range(2):
+                    self.expect(0, "run", "q.zpl", *reference, says="4 failed: quarantine; 4 written to bad.jsonl")
+                    self.assertEqual(len(self.read("bad.jsonl").splitlines()), 4)
+                self.expect(0, "run", "q.zpl", "k=7", *reference, says="12 samples", silent="written")
+                self.assertEqual(self.read("bad.jsonl"), b"")
+        self.expect(0, "run", "q.zpl", "--take", 2, "--save-state", "s")
+        first = self.read("bad.jsonl")
+        self.expect(0, "run", "q.zpl", "--resume", "s")
+        self.assertTrue(self.read("bad.jsonl").startswith(first))
+        self.assertGreater(len(self.read("bad.jsonl")), len(first))
+        os.remove(self.path("bad.jsonl"))
+        os.mkdir(self.path("bad.jsonl"))
+        self.expect(2, "run", "q.zpl", says=["R0501", "cannot write `bad.jsonl`"])
 
     def test_zeros_keep_their_sign(self):
         self.write("z.zpl", "range(2) | x = f64(index) * -0.0 | y = f64(index) * 0.0 | z = f32(index) * -(-0.0) | select x, y, z"
                             " | batch(2)")
         self.expect(0, "verify", "z.zpl")
         self.expect(0, "run", "z.zpl", "--out", "z", "--format", "jsonl")
-        self.assertIn('"x": [-0, -0], "y": [0, 0], "z": [0, 0]', self.read("z/records.jsonl").decode())
+        self.assertIn('"x": [-0.0, -0.0], "y": [0, 0], "z": [0, 0]', self.read("z/records.jsonl").decode())
 
     def test_tables_that_are_not(self):
         for content, code in (
@@ -936,6 +1009,55 @@ class Output(Case):
         self.assertIn(b"samples/s", shown)
 
 
+class Regions(Case):
+    """Samples that fail before steps that count, and passes that end early: any plan is the reference."""
+
+    PROGRAMS = {
+        # on_error may mask a sample that has failed as a whole: its other fields are delivered.
+        "fails_then_counted": 'range(8) | assert(index != 3, "x") | take(7) | w = 12 // (index - 3) | on_error(mask)',
+        "text": 'range(8) | assert(index != 3, "x") | take(7) | w = "s{index}".upper() | on_error(mask)',
+        "tensor": 'range(8) | assert(index != 3, "x") | skip(1) | w = [index, index] | on_error(mask)',
+        "window": 'range(8) | assert(index != 3, "x") | shuffle(buffer_size=2) | w = [index, index] | on_error(mask)',
+        "kept": "range(8) | filter [1, 2, 3][index % 4] < 3 | skip(1) | w = [index, index] | cache() | on_error(mask)",
+        "kept_twice": "range(23) | filter [1, 2, 3][index % 4] < 3 | cache() | w = \"s{index}\".upper() | cache() "
+                      "| on_error(skip)",
+        # What a repeat wants belongs to the pass that a take below it has ended.
+        "ended": "stream b = range(20)\nconcatenate(b, b) | shuffle() | repeat(2) | filter index % 3 != 1 | take(17) "
+                 "| repeat(2)",
+        "ended_window": "stream b = range(20)\nconcatenate(b, b) | shuffle(buffer_size=5) | repeat(2) "
+                        "| filter index % 3 != 1 | take(17) | repeat(2)",
+        "ended_mix": "stream b = range(20)\nstream c = range(20)\nmix(b=1, c=2) | repeat(2) | filter index % 3 != 1 "
+                     "| take(7) | repeat(2)",
+    }
+
+    def test_any_plan_is_the_reference(self):
+        for name, text in self.PROGRAMS.items():
+            self.write("p.zpl", "zpl 1\n\npipeline p() {\n" + text + "\n}\n")
+            run = ["run", "p.zpl", "--digest", "--epochs", 2]
+            wanted = self.expect(0, *run, "--reference").out
+            for threads in 1, 2:
+                for chunk in 1, 3, 4, 64:
+                    with self.subTest(name, threads=threads, chunk=chunk):
+                        self.assertEqual(wanted, self.expect(0, *run, "--threads", threads, "--chunk", chunk).out)
+
+    def test_resumed_in_a_batch_that_was_half_full(self):
+        for text in "range(23) | batch(3)", 'range(23) | g = "a,{index}".split(",") | padded_batch(3)':
+            self.write("p.zpl", "zpl 1\n\npipeline p() {\n" + text + "\n}\n")
+            whole = self.rows("run", "p.zpl")
+            for take in 1, 3, 5:
+                for chunk in 1, 2, 5:
+                    with self.subTest(text, take=take, chunk=chunk):
+                        first = self.rows("run", "p.zpl", "--take", take, "--save-state", "s", "--chunk", chunk,
+                                          "--threads", 1)
+                        rest = self.rows("run", "p.zpl", "--resume", "s", "--chunk", 3, "--threads", 2)
+                        self.assertEqual(first + rest, whole)
+
+    def rows(self, *args):
+        shutil.rmtree(self.path("out"), ignore_errors=True)
+        self.expect(0, *args, "--out", "out", "--format", "jsonl")
+        return b"".join(self.read(os.path.join("out", name)) for name in sorted(os.listdir(self.path("out"))))
+
+
 class Continuation(Case):
     def setUp(self):
         super().setUp()
@@ -960,7 +1082,19 @@ class Continuation(Case):
 
     def test_resume_refuses(self):
         self.manifest("--take", 3, "--save-state", "s")
-        self.expect(2, "run", "p.zpl", "n=101", "--resume", "s", says="R0507")
+        self.expect(2, "run", "p.zpl", "n=101", "--resume", "s",
+                    says=["R0507", r"by `zephonc run p\.zpl`, and this is `zephonc run p\.zpl n=101`"])
+        self.expect(2, "run", "p.zpl", "seed=3", "--resume", "s", says=r"and this is `zephonc run p\.zpl seed=3`")
+        state = json.loads(self.read("s"))
+        self.write("older", json.dumps({**state, "program": "0", "version": "0.0.1"}))
+        self.expect(2, "run", "p.zpl", "--resume", "older", says=r"saved by zephonc 0\.0\.1, and this is")
+        self.write("nameless", json.dumps({k: v for k, v in state.items() if k not in ("saved_by", "version")}))
+        self.expect(2, "run", "p.zpl", "n=3", "--resume", "nameless", says="with the file and the parameters of the run")
+        self.expect(0, "run", "p.zpl", "--resume", "nameless")
+        text = self.read("p.zpl").decode()
+        self.write("p.zpl", text.replace("index * 3", "index * 4"))
+        self.expect(2, "run", "p.zpl", "--resume", "s", says="`zephonc run p.zpl`, and the program has changed since")
+        self.write("p.zpl", text)
         self.expect(2, "run", "p.zpl", "--resume", "none", says="none")
         self.write("junk", b"\0junk")
         self.expect(2, "run", "p.zpl", "--resume", "junk", says="R0507")
@@ -1489,6 +1623,33 @@ class Views(Case):
     def test_check(self):
         self.expect(0, "check", "p.zpl", says=[r"x: i64", "batch of 8"])
 
+    def test_check_of_other_choices(self):
+        self.write("c.zpl", """zpl 1
+let training = mode == train
+pipeline p(mode: enum(train, eval, test) = train, flip: bool = false, other: bool = true, n: int = 3) {
+  range(n)
+  | if training { shuffle() } else { x = missing }
+  | if flip { y = index + "a" }
+  | z = where(other, 1, 2)
+}
+""")
+        done = self.expect(1, "check", "c.zpl", says=[r"with flip=true", "with mode=eval"], silent="with mode=test|other=")
+        self.assertEqual(done.err.count("missing` here"), 1, str(done))  # the same in two modes is said once
+        self.assertEqual(done.out.splitlines()[-1],
+                         "checked with mode=train, flip=false; also: mode=eval, mode=test, flip=true")
+        # What is given is meant; of many values some.
+        done = self.expect(0, "check", "c.zpl", "mode=train", "flip=false", silent="checked with")
+        self.expect(1, "check", "c.zpl", "mode=train", says="also: flip=true")
+        names = ", ".join(f"v{i}" for i in range(12))
+        self.write("m.zpl", f"zpl 1\npipeline p(m: enum({names}) = v0) {{ range(3) | if m == v11 {{ x = y }} }}\n")
+        self.expect(0, "check", "m.zpl", says="also: m=v1, .*m=v8; not with 3 more$")
+        # A share that only another part would miss.
+        self.write("s.zpl", """zpl 1
+pipeline p(part: enum(train, val) = val) { range(9) | split(part, by=index, trian=0.8, val=0.2) }
+""")
+        self.expect(1, "check", "s.zpl", says=["did you mean `train`", "with part=train", "also: part=train"])
+        self.expect(0, "check", "p.zpl", silent="checked with")
+
     def test_plan(self):
         for stage in ("source", "typed", "optimized", "physical"):
             self.expect(0, "plan", "p.zpl", "--stage", stage, says="range")
@@ -1661,6 +1822,24 @@ class Tools(Case):
         self.write("in/c/3.jpg", b"junk")
         self.expect(0, "where", "r.zpl", "0/0/0/10", root, says=["dropped by step 6, `on_error", "R0420"])
 
+    def test_a_sample_by_its_file(self):
+        self.write("p.zpl", self.LABELS)
+        root = f"root={self.folders(a=5, b=2, c=6)}"
+        last = os.path.join(self.path("in"), "c/5.jpg")
+        for name in ("c/5.jpg", "in/c/5.jpg", last):
+            with self.subTest(name=name):
+                here = f"root={self.path('in')}" if name == last else root
+                out = self.expect(0, "where", "p.zpl", name, here).out
+                self.assertRegex(out, r"^sample 0/0/0/12 \(.*in/c/5\.jpg\): batch 1, member 2 of 3, epoch 0")
+                self.expect(0, "show", "p.zpl", here, "--id", name, says=["sample id 0/0/0/12", r"label +str +\"c\""])
+        self.expect(0, "where", "p.zpl", "b/1.jpg", root, says=["sample 0/0/0/6 ", "dropped by step 5"])
+        self.expect(2, "show", "p.zpl", root, "--id", "b/1.jpg", says=["b/1.jpg", "is dropped by step 5"])
+        for command in (["where", "p.zpl"], ["show", "p.zpl", "--id"]):
+            self.expect(64, *command, "c/55.jpg", root, says="`c/55.jpg` is no identity, .*and no sample's file")
+            self.expect(64, *command, "/5.jpg", root, says="no sample's file")
+            self.expect(64, *command, "1.jpg", root,
+                        says=r"3 samples are called `1\.jpg`: 0/0/0/1 \(.*a/1\.jpg\), 0/0/0/6 \(.*, 0/0/0/8 \(")
+
     def test_lints(self):
         self.write("good.zpl", COUNT)
         self.expect(0, "check", "good.zpl", "--deny-warnings", silent="warning")
@@ -1783,12 +1962,50 @@ class Tools(Case):
         self.assertEqual(len(json.loads(lets["y_mean"])), 3)
         for figure in ("mean", "std", "min", "max"):
             for y, z in zip(json.loads(lets[f"y_{figure}"]), json.loads(lets[f"z_{figure}"])):
-                self.assertAlmostEqual(y, z, delta=1e-9, msg=str(outcome))
+                self.assertAlmostEqual(y, z / 255, delta=1e-11, msg=str(outcome))
+        self.assertIn("`y` is u8[32, 32, 3]: divided by 255, as `normalize` takes it", self.read("s.zpl").decode())
+        # Normalised by them, pictures have mean 0 and deviation 1.
+        consts = "".join(f"  let y_{figure} = {lets['y_' + figure]}\n" for figure in ("mean", "std"))
+        self.write("n.zpl", PICTURES.replace("{ files", "{\n" + consts + "  files").replace(
+            "| select image", "| n = image.resize(32, 32).normalize(mean=y_mean, std=y_std) | select n"))
+        self.expect(0, "stats", "n.zpl", root, "--out", "n_stats.zpl")
+        lets = dict(re.findall(r"(?m)^let (\w+) = (.*)$", self.read("n_stats.zpl").decode()))
+        for mean, deviation in zip(json.loads(lets["n_mean"]), json.loads(lets["n_std"])):
+            self.assertAlmostEqual(mean, 0, delta=1e-4)
+            self.assertAlmostEqual(deviation, 1, delta=1e-4)
+        self.write("w.zpl", PICTURES.replace("| select image", "| w = u16(i64(image.resize(8, 8)) * 257) | select w"))
+        self.expect(0, "stats", "w.zpl", root, "--out", "w_stats.zpl")
+        text = self.read("w_stats.zpl").decode()
+        self.assertIn("divided by 65535", text)
+        for value in json.loads(re.search(r"w_max = (.*)", text)[1]):
+            self.assertLessEqual(value, 1)
         self.expect(0, "stats", "p.zpl", root, "--at", "1.1", says="path: path")
 
-    def test_stats_ends_at_a_bad_sample(self):
-        self.write("p.zpl", "range(9) | x = 1 // (index - 5)")
-        self.expect(2, "stats", "p.zpl", says=["R0421", "--id 0/0/0/5"])
+    def test_stats_of_values_that_may_be_missing(self):
+        self.write("m.jsonl", '{"o": 10, "s": "a{b}", "r": {"n": 1}}\n{}\n{"o": 20, "s": "c", "r": {"n": 2}}\n')
+        self.write("p.zpl", "zpl 1\npipeline p() {\n"
+                            '  jsonl("m.jsonl", schema={o: i64?, s: str?, r: {n: i64?}})\n}\n')
+        said = self.expect(0, "stats", "p.zpl", "--out", "c.zpl", says=["mean 15 ", "1 missing, not counted"],
+                           silent=[r"o\?", r"#\d", '""']).out
+        self.assertEqual(said.count("1 missing, not counted"), 3)
+        self.assertIn("let r_n_mean = 1.5", self.read("c.zpl").decode())
+        self.write("q.zpl", 'zpl 1\nimport "c.zpl" as c\npipeline q() { range(1) | x = c.o_mean | y = c.s_values }\n')
+        self.expect(0, "check", "q.zpl")
+
+    def test_scan_counts_what_is_masked_once(self):
+        self.write("p.zpl", "zpl 1\npipeline p() { range(6) | x = 12 // (index - 3) | on_error(mask) }\n")
+        self.expect(2, "scan", "p.zpl", says="6 samples: 5 good, 1 bad")
+
+    def test_stats_goes_on_past_bad_samples(self):
+        self.write("p.zpl", "range(9) | x = 1 // (index - 5) | batch(2)")
+        self.expect(0, "stats", "p.zpl", says=["x: i64, 8 samples", "1 samples failed and are not counted",
+                                               "zephonc scan p.zpl"])
+        self.write("whole.zpl", "range(9) | x = index | batch(2)")
+        self.expect(0, "stats", "whole.zpl", says="9 samples", silent="failed")
+        self.write("deep.zpl", "range(100) | x = index | batch(6) | y = x + 1")
+        self.expect(0, "stats", "deep.zpl", "--take", 3, says="y: i64, 18 samples")
+        self.expect(0, "stats", "deep.zpl", "--take", 3, "--at", 2, says="x: i64, 3 samples")
+        self.expect(0, "stats", "deep.zpl", "--take", 2**63 - 1, says="y: i64, 100 samples")
         self.write("q.zpl", "range(9) | x = 1 // (index - 5) | on_error(skip)")
         self.expect(0, "stats", "q.zpl", says=["8 samples", "1 samples failed and are not counted"])
 
@@ -1933,11 +2150,41 @@ class First(Case):
         self.pictures("in/a/1.txt", "in/b/2.txt")
         self.init("in", "2 pictures in 2 folders")
 
+    def test_bad_pictures_are_dropped(self):
+        self.pictures(*[f"in/{c}/{i}.jpg" for c in "ab" for i in range(6)])
+        for name in ("in/a/0.jpg", "in/b/3.jpg"):
+            self.write(name, b"")
+        self.write("in/b/4.jpg", b"<html>not found</html>\n")
+        self.write("in/b/notes.txt", b"mine\n")
+        text = self.init("in", "12 pictures in 2 folders, 2 of them empty, 1 damaged or no picture")
+        self.assertRegex(text, r"\| select image, label\n  \| on_error\(skip\) +# what does not decode is dropped.*\n  \| batch\(")
+        self.expect(2, "scan", "p.zpl", says="12 samples: 9 good, 3 bad")
+        self.expect(0, "run", "p.zpl", says=["9 samples", "3 failed: skip"])
+        # The step that is offered in a comment is one.
+        split = re.search(r"# (\| split\(.*\))", text)[1]
+        self.write("s.zpl", text.replace("# | split", "| split").replace("mode: enum", "part: enum(train, val) = train, mode: enum"))
+        self.assertIn('by="{path.parent.name}/{path.name}", train=0.9, val=0.1', split)
+        counts = [int(re.search(r"(\d+) samples", self.expect(0, "run", "s.zpl", f"part={p}").err)[1]) for p in ("train", "val")]
+        self.assertEqual(sum(counts), 9)
+
+    def test_bad_masks_and_rows_are_dropped(self):
+        self.pictures(*[f"in/{f}/{i}.jpg" for f in ("images", "masks") for i in range(4)])
+        for i in range(4):
+            shutil.copy(self.path(f"in/images/{i}.jpg"), self.path(f"in/masks/{i}.jpg"))
+        self.write("in/masks/2.jpg", b"")
+        text = self.init("in", "4 pictures with masks, 1 of them empty")
+        self.expect(2, "scan", "p.zpl", says="4 samples: 3 good, 1 bad")
+        self.assertIn("| on_error(skip)", text)
+        self.write("t/t.csv", "a,b\n" + "".join(f"{i},{i * 2}\n" for i in range(20)) + "7\n")
+        text = self.init("t", "21 rows of 2 columns in t.csv, 1 of them bad", name="t.zpl")
+        self.expect(2, "scan", "t.zpl", says="21 samples: 20 good, 1 bad")
+        self.assertIn("| on_error(skip)", text)
+
     def test_a_bad_first_batch_is_said(self):
         self.pictures("in/a/1.jpg", "in/b/2.jpg")
         for name in ("in/a/1.jpg", "in/b/2.jpg"):
             self.write(name, self.read(name)[:600])
-        self.init("in", "R0420", "zephonc scan p.zpl", code=2)
+        self.init("in", "R0420", "none of its samples is good", "zephonc scan p.zpl", code=2)
         self.expect(2, "scan", "p.zpl", says="2 bad")
 
 

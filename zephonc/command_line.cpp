@@ -119,8 +119,8 @@ class Parser {
         "--version", [] { return std::string("zephonc " ZEPHON_VERSION); }, "the version");
     app_.require_subcommand(1);
     app_.footer(
-        "`zephonc COMMAND --help` tells more. Exit codes: 0; 1 the program is wrong; 2 the data or the machine\n"
-        "failed while running; 64 usage; 70 our bug.");
+        "`seed=N` is a parameter of every program: other draws, another order. `zephonc COMMAND --help` tells more.\n"
+        "Exit codes: 0; 1 the program is wrong; 2 the data or the machine failed while running; 64 usage; 70 our bug.");
 
     CLI::App* run = program("run", "run a pipeline");
     engine(run);
@@ -201,10 +201,10 @@ class Parser {
     CLI::App* tests = command("test", "run the tests inside a program");
     tests->add_option("FILE", o_.file, "the program")->required()->type_name("");
 
-    CLI::App* format = command("fmt", "lay programs out in the one canonical way; comments stay");
+    CLI::App* format = command("fmt", "rewrite programs in place, in the one canonical layout; comments stay");
     format->add_option("FILE...", o_.files, "programs, in either form")->type_name("");
     CLI::Option* only =
-        format->add_flag("--check", o_.check_only, "change nothing; exit code 1 where a file is laid out otherwise");
+        format->add_flag("--check", o_.check_only, "change no file; exit code 1 where one is laid out otherwise");
     format->add_flag("--stdin", o_.from_stdin, "from standard input to standard output; FILE says the form")
         ->excludes(only);
 
@@ -244,6 +244,7 @@ class Parser {
         throw CLI::ValidationError(
             fmt::format("--format {} is of --out: give a folder to write into, --out DIR", o_.format));
       }
+      if (!o_.sheet.empty()) check_sheet();
       if (o_.format.empty()) o_.format = o_.command == "run" ? "npy" : "text";
       if (o_.rank >= o_.world_size) {
         throw CLI::ValidationError(
@@ -298,6 +299,15 @@ class Parser {
     if (std::filesystem::exists(o_.file, error) || !std::filesystem::exists(o_.file.substr(0, colon), error)) return;
     o_.pipeline = o_.file.substr(colon + 1);
     o_.file.resize(colon);
+  }
+  void check_sheet() const {
+    std::string ending = std::filesystem::path(o_.sheet).extension().string();
+    for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (ending == ".png") return;
+    throw CLI::ValidationError(
+        ending.empty() ? fmt::format("--sheet {}: a sheet is a PNG file; give a name that ends in .png", o_.sheet)
+                       : fmt::format("--sheet {}: a sheet is a PNG file, not `{}`; give a name that ends in .png",
+                                     o_.sheet, ending));
   }
   void choose(CLI::Option* option, std::vector<std::string> names) {
     option->check(one_of(names));

@@ -26,6 +26,7 @@ std::string RunReport::one_line() const {
                      human_bytes(static_cast<double>(peak_rss - std::min(base_rss, peak_rss))),
                      human_bytes(static_cast<double>(base_rss)));
   for (const auto& [policy, count] : errors) out += fmt::format("; {} failed: {}", count, policy);
+  for (const auto& [file, count] : written) out += fmt::format("; {} written to {}", count, file);
   if (dropped_batches > 0) out += fmt::format("; {} batches of an incomplete round dropped", dropped_batches);
   if (!relaxations.empty()) out += fmt::format("; RELAXED: {}", fmt::join(relaxations, ", "));
   if (!plan.empty()) out += fmt::format("; {}", plan);

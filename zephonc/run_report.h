@@ -26,8 +26,10 @@ struct RunReport {
   uint64_t steady_samples = 0;
   double cpu_seconds = 0;
   size_t peak_rss = 0, base_rss = 0, peak_in_flight = 0, kept = 0;
-  std::string digest, plan_hash, plan, end;
-  std::vector<std::pair<std::string, uint64_t>> errors;  ///< by policy
+  std::string digest, plan_hash, end;
+  std::string plan;                                       ///< its operators, for the last line; empty: not shown
+  std::vector<std::pair<std::string, uint64_t>> errors;   ///< by policy
+  std::vector<std::pair<std::string, uint64_t>> written;  ///< samples in each file of `on_error(quarantine)`
   std::vector<std::string> relaxations;
   std::vector<OperatorLine> operators;
 

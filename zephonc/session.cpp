@@ -62,6 +62,13 @@ int no_such(const std::string& what, const std::string& name, const std::vector<
 
 }  // namespace
 
+std::string plain_text(std::string text) {
+  for (char& c : text) {
+    if (c == '"' || c == '\\' || static_cast<unsigned char>(c) < 0x20) c = '?';
+  }
+  return text;
+}
+
 int unknown_rule(const std::string& name) {
   std::vector<std::string> names;
   for (const RuleEntry& entry : all_rules()) names.emplace_back(entry.rule->name);
@@ -206,17 +213,59 @@ std::string Session::text_of(const Span& span) const {
 int Session::threads() const { return options_.threads > 0 ? options_.threads : usable_cores(); }
 size_t Session::memory() const { return options_.memory > 0 ? options_.memory : usable_memory() / 2; }
 
-std::string Session::replay_command(const RunFailure& failure) const {
+std::string Session::command_line(const std::string& command) const {
   // A name that looks like an option is a path again.
-  std::string out = "zephonc show " + quoted((options_.file.starts_with('-') ? "./" : "") + options_.file +
-                                             (options_.pipeline.empty() ? "" : ":" + options_.pipeline));
+  std::string out = fmt::format("zephonc {} {}", command,
+                                quoted((options_.file.starts_with('-') ? "./" : "") + options_.file +
+                                       (options_.pipeline.empty() ? "" : ":" + options_.pipeline)));
   for (const auto& [name, value] : options_.params) out += " " + quoted(name + "=" + value);
+  return out;
+}
+
+std::string Session::why_not_resumed(const std::string& saved_by, const std::string& version) const {
+  const std::string command = command_line(options_.command);
+  if (saved_by.empty())
+    return fmt::format(
+        "was saved by another program, or with other parameters, than `{}`: resume with the file and "
+        "the parameters of the run that saved it",
+        command);
+  if (version != ZEPHON_VERSION)
+    return fmt::format("was saved by zephonc {}, and this is {}: a state is of one version", version, ZEPHON_VERSION);
+  if (saved_by != plain_text(command))
+    return fmt::format("was saved by another program, or with other parameters: by `{}`, and this is `{}`", saved_by,
+                       command);
+  return fmt::format(
+      "was saved by `{}`, and the program has changed since (or what it imports, its folders or its side "
+      "tables)",
+      saved_by);
+}
+
+std::string Session::replay_command(const RunFailure& failure) const {
+  std::string out = command_line("show");
   out += " --id " + to_string(failure.id);
   if (failure.epoch != 0) out += fmt::format(" --epoch {}", failure.epoch);
   if (auto node = step_at(graph(), failure.failure.where)) {
     out += fmt::format(" --at {}", step_number(graph().node(*node).step));
   }
   return out;
+}
+
+/// For a program that has no `on_error`, and a sample that fails where one could stand below it.
+std::optional<std::string> Session::how_to_drop(const Failure& failure) const {
+  if (options_.command != "run" && options_.command != "init" && options_.command != "verify") return std::nullopt;
+  if (failure.code == "R0410" || failure.code == "R0411" || !failure.code.starts_with("R04")) return std::nullopt;
+  const std::optional<NodeId> at = step_at(graph(), failure.where);
+  if (!at) return std::nullopt;
+  const Node& failed = graph().node(*at);
+  if (!failed.inputs.empty() && graph().node(failed.inputs[0]).type.batch) return std::nullopt;
+  std::string batch;
+  for (NodeId id : graph().topological()) {
+    const Node& node = graph().node(id);
+    if (node.op->cls == OpClass::Policy) return std::nullopt;
+    if (node.type.batch && !node.inputs.empty() && !graph().node(node.inputs[0]).type.batch) batch = node.op->name;
+  }
+  return batch.empty() ? "to drop such samples, put `| on_error(skip)` at the end"
+                       : fmt::format("to drop such samples, put `| on_error(skip)` above `{}`", batch);
 }
 
 void Session::show_failure(const Failure& failure) const { show_failure({failure, {}}, {}); }
@@ -233,6 +282,7 @@ void Session::show_failure(const RunFailure& failed, const std::string& describe
     shown.notes.push_back(described.empty() || described == name ? fmt::format("sample {}", name)
                                                                  : fmt::format("sample {}: {}", name, described));
     shown.hints.push_back(fmt::format("see that sample alone: {}", replay_command(failed)));
+    if (auto how = how_to_drop(failure)) shown.hints.push_back(*how);
   }
   say(render(shown, sources_, render_options()));
 }

@@ -53,10 +53,16 @@ class Session {
   void show_failure(const Failure& failure) const;
   /// And of which sample (`described`: its file), and the command that shows that sample again.
   void show_failure(const RunFailure& failure, const std::string& described) const;
+  /// "zephonc COMMAND FILE param=value", as a shell takes it.
+  std::string command_line(const std::string& command) const;
+  /// Why a state with another fingerprint cannot be resumed here, from what it says of its origin (empty: nothing):
+  /// "was saved by ...".
+  std::string why_not_resumed(const std::string& saved_by, const std::string& version) const;
   /// "zephonc show FILE param=value --id ID --epoch N --at STEP", as a shell takes it.
   std::string replay_command(const RunFailure& failure) const;
 
  private:
+  std::optional<std::string> how_to_drop(const Failure& failure) const;
   std::optional<Program> compile_with(const std::map<std::string, std::string>& params);
 
   const Options& options_;
@@ -67,6 +73,8 @@ class Session {
   std::string base_dir_, expected_hash_;
 };
 
+/// Without what a quoted text would have to escape: `?` stands for it.
+std::string plain_text(std::string text);
 /// Says that there is no such rule and which are near; 64.
 int unknown_rule(const std::string& name);
 /// A problem of ours or of the machine that no place in a program explains; returns its exit code, 2 (R...) or 70

@@ -99,6 +99,7 @@ struct Lane final : Outlet {
   int target_port = 0;
   SerialOp* feeder = nullptr;  // the serial operator that fills the queue
   bool skips = false;          // its chunks are batches to be: those not wanted need not be computed
+  bool shifted = false;        // in this pass they are not: a resumed batch already had some rows
 
   std::deque<ChunkPtr> queue;
   bool queue_ended = false;
@@ -668,7 +669,11 @@ bool Runner::Engine::restore_locked(const State& from) {
     marked_[i]->restore(mark.operators[i], rows);
   }
   marked_source_->next_index = std::min(mark.position, marked_source_->reader->size());
-  for (const auto& lane : lanes_) lane->next_batch = mark.records;
+  for (const auto& lane : lanes_) {
+    lane->next_batch = mark.records;
+    for (size_t i = 0; i < marked_.size(); ++i)
+      if (marked_[i] == lane->target) lane->shifted = !mark.operators[i].rows.empty();
+  }
   deliver_->go_on_from(mark);
   return true;
 }
@@ -687,13 +692,14 @@ void Runner::Engine::begin_pass(SerialOp* below, const EpochContext& context) {
       lane->taken_in = 0;
       lane->done.clear();
       lane->postponed.clear();
-      lane->partial_under_way = false;
+      lane->partial_under_way = lane->shifted = false;
       for (const auto& stage : lane->stages) stage->begin_epoch(context.epoch);
       if (lane->reader) lane->reader->begin(context);
       op = lane->feeder;
     }
     if (!op) continue;
     op->begin(context);
+    std::erase(repeats_, op);  // what it wanted was of the pass that has ended
     context_of_[op] = context;
     EpochContext above = context;
     if (op->plan_node().kind == PlanNode::Kind::Repeat && serial_of_.count(&op->plan_node())) above.passes.push_back(0);
@@ -793,7 +799,7 @@ bool Runner::Engine::dispatch_one_locked(Lane& lane, bool forced) {
       packet->mark = std::make_shared<Mark>();
       packet->mark->position = packet->begin;
     }
-    if (lane.skips && rows > 0 && !batch_wanted(lane.next_batch++)) {
+    if (lane.skips && !lane.shifted && rows > 0 && !batch_wanted(lane.next_batch++)) {
       packet->inputs.push_back(skipped_chunk(rows));
       packet->skipped = true;
       bytes = 0;
@@ -807,7 +813,7 @@ bool Runner::Engine::dispatch_one_locked(Lane& lane, bool forced) {
         packet->inputs.push_back(std::move(chunk));
         continue;
       }
-      if (lane.skips && chunk->issues.empty() && !batch_wanted(lane.next_batch)) chunk = skipped_chunk(chunk->rows);
+      if (lane.skips && !lane.shifted && chunk->issues.empty() && !batch_wanted(lane.next_batch)) chunk = skipped_chunk(chunk->rows);
       ++lane.next_batch;
       // Without an estimate, one by one.
       ns += chunk->skipped ? 0 : lane.ns_per_row > 0 ? lane.ns_per_row * static_cast<double>(chunk->rows) : kBundleNs;

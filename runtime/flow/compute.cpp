@@ -604,8 +604,7 @@ void Stage::evaluate_columnar(const Step& step, size_t at, Work& work, Local& lo
   const uint8_t* row = failed;
   while ((row = static_cast<const uint8_t*>(std::memchr(row, 1, rows - static_cast<size_t>(row - failed))))) {
     int64_t index = row - failed;
-    if (work.failed_rows.empty() || !work.failed_rows[static_cast<size_t>(index)])
-      for (int root : step.roots) fall_back(slots_[static_cast<size_t>(root)].expr, root, work, local, index, false);
+    for (int root : step.roots) fall_back(slots_[static_cast<size_t>(root)].expr, root, work, local, index, false);
     if (static_cast<size_t>(++row - failed) == rows) break;
   }
 }
@@ -614,15 +613,8 @@ void Stage::run_rows(const Segment& segment, Work& work, int64_t begin, int64_t 
   LocalLease lease(*this, work);
   Local& local = *lease;
   for (int64_t row = begin; row < end; ++row) {
-    if (!work.failed_rows.empty() && work.failed_rows[static_cast<size_t>(row)]) {
-      for (size_t i = segment.begin; i < segment.end; ++i) {
-        for (int root : steps_[i].roots) {
-          Column& column = work.columns[static_cast<size_t>(root)];
-          if (column.refs) column.refs[row] = TensorRef{nullptr, {}, column.row.rank, column.row.elem};
-        }
-      }
-      continue;
-    }
+    // What has failed as a whole is evaluated too: on_error may mask it, and then its other fields are delivered.
+    const bool came_failed = !work.failed_rows.empty() && work.failed_rows[static_cast<size_t>(row)];
     local.scratch.reset();
     for (size_t i = segment.begin; i < segment.end; ++i) {
       const Step& step = steps_[i];
@@ -636,6 +628,7 @@ void Stage::run_rows(const Segment& segment, Work& work, int64_t begin, int64_t 
         }
         continue;
       }
+      if (came_failed) continue;
       const Slot& slot = slots_[static_cast<size_t>(step.predicate)];
       const std::shared_ptr<const Value>* problem = nullptr;
       if (slot.row_local || i > segment.begin) {
@@ -895,7 +888,7 @@ ChunkPtr Stage::finish(Work& work) const {
     indirect |= column.indirect();
     if (column.fixed()) {
       bytes += column.row_bytes * static_cast<size_t>(work.rows);
-      for (int64_t row = 0; column.row.elem == Elem::Bytes && work.failed_rows.empty() && row < work.rows; ++row)
+      for (int64_t row = 0; column.row.elem == Elem::Bytes && row < work.rows; ++row)
         for (int64_t i = 0; i < column.row.size(); ++i) bytes += static_cast<StringRef*>(column.at(row).data)[i].size;
     } else {
       for (int64_t row = 0; row < work.rows; ++row) bytes += column.refs[row].byte_size();

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "ops/all_ops.h"
 #include "zephonc/commands.h"
 #include "zephonc/console.h"
 #include "zephonc/files.h"
@@ -35,6 +38,48 @@ std::optional<int> check_each(const Options& options) {
   return worst;
 }
 
+/// The other values of the parameters that choose steps, each alone: what stands in those steps has not been looked at.
+/// Says which, and shows the errors there. False where there are any.
+bool check_other_choices(const Options& options, const Session& session) {
+  constexpr size_t kMostCompilations = 8;
+  std::string now, also;
+  std::vector<std::pair<std::string, std::string>> others;
+  for (const ProgramParameter& parameter : session.program().parameters) {
+    if (parameter.given || parameter.others.empty()) continue;
+    now += fmt::format("{}{}={}", now.empty() ? "" : ", ", parameter.name, parameter.value);
+    for (const std::string& value : parameter.others) others.emplace_back(parameter.name, value);
+  }
+  if (others.empty()) return true;
+  const size_t more = others.size() - std::min(others.size(), kMostCompilations);
+  others.resize(others.size() - more);
+  std::vector<std::string> shown;
+  for (const auto& [name, value] : others) {
+    const std::string setting = fmt::format("{}={}", name, value);
+    also += (also.empty() ? "" : ", ") + setting;
+    std::map<std::string, std::string> params;
+    for (const auto& [given, text] : options.params) params[given] = text;
+    params[name] = value;
+    SourceMap sources;
+    Diagnostics diags;
+    const FileId file = sources.add(options.file, std::string(session.sources().text(session.file())));
+    if (compile(sources, file, params, all_ops(), diags, {options.pipeline, {}})) continue;
+    for (Diagnostic& diagnostic : diags.sorted()) {
+      // A value may bring out lints that are none with another: what only one of them uses.
+      if (info(diagnostic.kind).severity == Severity::Lint) continue;
+      RenderOptions how;
+      how.colour = stderr_colour();
+      const std::string plain = render(diagnostic, sources, {});
+      if (std::find(shown.begin(), shown.end(), plain) != shown.end()) continue;
+      shown.push_back(plain);
+      diagnostic.notes.push_back("with " + setting);
+      say(render(diagnostic, sources, how));
+    }
+  }
+  print(fmt::format("checked with {}; also: {}{}\n", now, also,
+                    more > 0 ? fmt::format("; not with {} more", more) : std::string()));
+  return shown.empty();
+}
+
 }  // namespace
 
 int command_check(const Options& options) {
@@ -42,6 +87,7 @@ int command_check(const Options& options) {
   Session session(options);
   if (auto code = session.load()) return *code;
   if (int code = print(graph_text(session.graph(), session.sources())); code != kExitOk) return code;
+  if (!check_other_choices(options, session)) return kExitProgram;
   if (!options.deny_warnings || session.warnings() == 0) return kExitOk;
   say(fmt::format("zephonc: {} warning{}, and --deny-warnings", session.warnings(),
                   session.warnings() == 1 ? "" : "s"));

@@ -42,6 +42,8 @@ int command_fmt(const Options& options) {
     } else if (auto problem = write_file_atomically(name, *text)) {
       say("zephonc: " + problem->message);
       worst = std::max<int>(worst, kExitRun);
+    } else {
+      say("formatted " + name);
     }
   }
   return worst;

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -37,6 +38,7 @@ struct Found {
   std::string name, extension;       ///< "3.jpg", ".jpg"; of `t.csv.gz` the extension is ".csv.gz"
   Content kind = Content::Other;
   uintmax_t size = 0;
+  bool broken = false;  ///< empty or damaged, by what was looked at
 };
 
 std::string lower(std::string text) {
@@ -197,11 +199,12 @@ class Init {
       files_.push_back(std::move(found));
     }
     std::sort(files_.begin(), files_.end(), [](const Found& a, const Found& b) { return a.path < b.path; });
-    // Of many files, some of each extension are looked into.
+    // Of many files, some of each extension are looked into; an empty one tells nothing.
     std::map<std::string, std::map<Content, size_t>> seen;
     const size_t every = std::max<size_t>(1, files_.size() / kSniffed);
     std::map<std::string, size_t> counted;
     for (Found& file : files_) {
+      if (file.size == 0) continue;
       const bool look = counted[file.extension]++ % every == 0;
       auto& kinds = seen[file.extension];
       if (look) {
@@ -212,6 +215,18 @@ class Init {
                       return a.second < b.second;
                     })->first;
       }
+    }
+    // The ending says what a file was meant to be: one among pictures that is none is empty or damaged.
+    static const std::set<std::string> kPictures = {".jpg", ".jpeg", ".png"};
+    for (Found& file : files_) {
+      auto& kinds = seen[file.extension];
+      size_t most = 0;
+      for (const auto& [kind, count] : kinds) most = std::max(most, count);
+      const size_t pictures = kinds[Content::Picture];
+      if (file.kind == Content::Picture || pictures == 0) continue;
+      if (pictures < most && !kPictures.contains(lower(file.extension))) continue;
+      file.kind = Content::Picture;
+      file.broken = true;
     }
   }
 
@@ -274,6 +289,41 @@ class Init {
     return "*";
   }
 
+  /// ", 2 of them empty, 1 no picture": of files that are to be pictures, or whose masks are.
+  static std::string flaws(const std::vector<const Found*>& files) {
+    size_t empty = 0, other = 0;
+    for (const Found* file : files) {
+      const bool broken = file->broken || file->kind != Content::Picture;
+      empty += broken && file->size == 0 ? 1 : 0;
+      other += broken && file->size > 0 ? 1 : 0;
+    }
+    std::string out;
+    if (empty > 0) out += fmt::format(", {} of them empty", empty);
+    if (other > 0) out += fmt::format(", {} {}damaged or no picture", other, empty > 0 ? "" : "of them ");
+    return out;
+  }
+
+  /// As `files` lists them: by their names alone, so that the numbers are those of `scan`.
+  std::vector<const Found*> matched(const std::string& pattern, size_t least, size_t most,
+                                    const std::vector<std::string>& below) const {
+    const bool any_case = pattern.find('[') != pattern.npos;
+    std::string ending;
+    for (size_t i = 1; i < pattern.size(); ++i) {
+      ending += pattern[i] == '[' ? pattern[i + 1] : pattern[i];
+      if (pattern[i] == '[') i += 3;
+    }
+    std::vector<const Found*> out;
+    for (const Found& file : files_) {
+      const size_t depth = file.folders.size();
+      if (depth < least || depth > most || !std::equal(below.begin(), below.end(), file.folders.begin())) continue;
+      if ((any_case ? lower(file.name) : file.name).ends_with(ending)) out.push_back(&file);
+    }
+    return out;
+  }
+
+  static constexpr const char* kDropBad =
+      "  | on_error(skip)  # what does not decode is dropped and counted; max_errors=N sets a limit\n";
+
   static int64_t batch_for(size_t samples) {
     int64_t size = 32;
     while (size > 1 && static_cast<size_t>(size) * 2 > samples) size /= 2;
@@ -314,9 +364,16 @@ class Init {
     bool flat =
         std::all_of(pictures.begin(), pictures.end(), [&](const Found* f) { return f->folders.size() == above; });
     const std::string pattern = pattern_of(pictures);
+    constexpr size_t kAnyDepth = 1'000'000;
+    pictures = matched(pattern, by_class ? above + 1 : above,
+                       by_class ? above + 1
+                       : flat   ? above
+                                : kAnyDepth,
+                       split ? std::vector<std::string>{pictures[0]->folders[0]} : std::vector<std::string>());
     const int64_t batch = batch_for(pictures.size());
-    const std::string what = by_class ? fmt::format("{} pictures in {} folders", pictures.size(), classes.size())
-                                      : fmt::format("{} pictures", pictures.size());
+    const std::string what = (by_class ? fmt::format("{} pictures in {} folders", pictures.size(), classes.size())
+                                       : fmt::format("{} pictures", pictures.size())) +
+                             flaws(pictures);
     if (by_class) {
       std::vector<std::string> shown(classes.begin(), classes.end());
       if (shown.size() > 8) shown.resize(8), shown.emplace_back("...");
@@ -334,6 +391,7 @@ class Init {
     out += fmt::format("  files(\"{{root}}/{}\")  # one sample for each file: path, bytes\n", by_class ? "*/" + pattern
                                                                                               : flat   ? pattern
                                                                                                      : "**/" + pattern);
+    if (!split) out += split_line(by_class || !flat);
     if (by_class) out += "  | label = classes.index_of(path.parent.name)\n";
     out +=
         "  | if mode == train { shuffle() }              # the whole data set, anew in each epoch\n"
@@ -345,8 +403,17 @@ class Init {
         "    }\n"
         "  | image = image.normalize(mean=[0.485, 0.456, 0.406], std=[0.229, 0.224, 0.225]).to_chw()\n";
     out += by_class ? "  | select image, label\n" : "  | select image\n";
+    out += kDropBad;
     out += fmt::format("  | batch({})\n}}\n", batch);
     return out;
+  }
+
+  /// How a part is kept aside, for who needs it: by the name, so that a picture stays in its part.
+  static std::string split_line(bool in_folders) {
+    return fmt::format(
+        "  # To keep a part aside, add the parameter `part: enum(train, val) = train` and this step:\n"
+        "  # | split(part, by={}, train=0.9, val=0.1)\n",
+        in_folders ? "\"{path.parent.name}/{path.name}\"" : "path.name");
   }
 
   /// Two folders of pictures with the same names: pictures and their masks.
@@ -366,10 +433,11 @@ class Init {
     const auto& [image_folder, images] = names_masks(first->first) ? *second : *first;
     const auto& [mask_folder, masks] = names_masks(first->first) ? *first : *second;
     if (image_folder.empty() || mask_folder.empty()) return {};
-    std::vector<const Found*> image_files, mask_files;
+    std::vector<const Found*> image_files, mask_files, broken;
     int64_t least = INT64_MAX;
     for (const auto& [stem, file] : images) {
       if (!masks.contains(stem)) return {};
+      broken.push_back(file->broken ? file : masks.at(stem));
       image_files.push_back(file);
       mask_files.push_back(masks.at(stem));
       if (image_files.size() > 200) continue;
@@ -389,7 +457,7 @@ class Init {
                        mask_pattern.substr(1)));
     assume("a mask is true where it is brighter than 127");
     assume(fmt::format("crops of {} x {}, which fit into every picture that was looked at", size, size));
-    std::string out = head(fmt::format("{} pictures with masks", image_files.size()));
+    std::string out = head(fmt::format("{} pictures with masks{}", image_files.size(), flaws(broken)));
     std::string to_mask = fmt::format("path.replace({}, {})", quoted_text("/" + image_folder + "/"),
                                       quoted_text("/" + mask_folder + "/"));
     if (image_pattern != mask_pattern)
@@ -397,7 +465,7 @@ class Init {
           fmt::format(".replace({}, {})", quoted_text(image_pattern.substr(1)), quoted_text(mask_pattern.substr(1)));
     return out + fmt::format(
                      "pipeline {}(root: path = {}, size: int = {}) {{\n"
-                     "  files(\"{{root}}/{}/{}\")\n"
+                     "  files(\"{{root}}/{}/{}\")\n{}"
                      "  | shuffle()                                  # the whole data set, anew in each epoch\n"
                      "  | image = bytes.decode_image(mode=\"rgb\")     # u8[h, w, 3]\n"
                      "  | mask = read_file({}).decode_image(mode=\"gray\")\n"
@@ -407,10 +475,10 @@ class Init {
                      "0.225]).to_chw()\n"
                      "  | mask = mask.crop(box).flip(turn)\n"
                      "  | mask = u8(mask[:, :, 0] > 127)\n"
-                     "  | select image, mask\n"
+                     "  | select image, mask\n{}"
                      "  | batch({})\n}}\n",
-                     name_for(folder_), quoted_text(root_), size, image_folder, image_pattern, to_mask,
-                     std::min<int64_t>(8, batch_for(image_files.size())));
+                     name_for(folder_), quoted_text(root_), size, image_folder, image_pattern, split_line(false),
+                     to_mask, kDropBad, std::min<int64_t>(8, batch_for(image_files.size())));
   }
 
   // ---- tables
@@ -468,7 +536,8 @@ class Init {
       for (size_t c = 0; c < columns.size(); ++c) look_at(columns[c], fields[c]);
     }
     if (rows == 0) return {};
-    if (odd > 0) assume(fmt::format("{} rows with another number of fields are bad (zephonc scan lists them)", odd));
+    if (odd > 0)
+      assume(fmt::format("{} rows with another number of fields are dropped (zephonc scan lists them)", odd));
     static const std::set<std::string> kLabels = {"label", "labels",   "class",   "target",
                                                   "y",     "category", "species", "cultivar"};
     const Column* label = nullptr;
@@ -495,7 +564,8 @@ class Init {
     if (tables.size() > 1) assume(fmt::format("the largest of {} tables", tables.size()));
     const bool classes = label != nullptr && !label->number && label->values.size() <= kMostClasses;
     const std::string file = root_ + "/" + table->path;
-    std::string out = head(fmt::format("{} rows of {} columns in {}", rows, columns.size(), table->path));
+    std::string out = head(fmt::format("{} rows of {} columns in {}{}", rows + odd, columns.size(), table->path,
+                                       odd > 0 ? fmt::format(", {} of them bad", odd) : ""));
     out += fmt::format("pipeline {}(file: path = {}, mode: enum(train, eval) = train) {{\n",
                        name_for(fs::path(table->name).stem()), quoted_text(file));
     if (classes) {
@@ -522,6 +592,7 @@ class Init {
       if (!column.number && &column != label && features.empty()) kept.push_back(column.name);
     }
     if (!kept.empty()) out += fmt::format("  | select {}\n", fmt::join(kept, ", "));
+    if (odd > 0) out += "  | on_error(skip)  # drops the rows that do not fit, and counts them\n";
     return out + fmt::format("  | batch({})\n}}\n", batch_for(rows));
   }
 
@@ -650,6 +721,12 @@ class Init {
     First first;
     RunOptions how;
     how.take = 1;
+    std::mutex mutex;
+    std::optional<RunFailure> dropped;
+    how.on_error = [&](const RunFailure& bad, const Node&, const std::string&) {
+      std::lock_guard lock(mutex);
+      if (!dropped) dropped = bad;
+    };
     RunResult result;
     if (auto code = run(session.graph(), how, first, result)) return *code;
     Failure failure;
@@ -661,6 +738,12 @@ class Init {
     if (int code = run.end(result, *sources); code != kExitOk) {
       say(fmt::format("`{}` is written, and its first batch fails: `zephonc scan {}` lists what is bad", out_, out_));
       return code;
+    }
+    if (result.records == 0) {
+      if (dropped) session.show_failure(*dropped, sources->describe(dropped->id));
+      say(fmt::format("`{}` is written, and none of its samples is good: `zephonc scan {}` lists what is bad", out_,
+                      out_));
+      return kExitRun;
     }
     say(fmt::format("first batch: {}\nnext: zephonc check {}; zephonc scan {}; zephonc run {}", first.text, out_, out_,
                     out_));

@@ -66,7 +66,8 @@ int command_man(const Options&) {
       ".RI [ parameter = value \" ...]\"\n.RI [ option \" ...]\"\n.SH DESCRIPTION\n"
       "A program says what each training sample must become.\n"
       ".B zephonc\nchecks it, rewrites it, compiles it to machine code and runs it on all cores; the optimised plan\n"
-      "delivers the same bytes in the same order as the program as written.\n.SH COMMANDS\n",
+      "delivers the same bytes in the same order as the program as written.\n"
+      "Every program has the parameter\n.IR seed :\n.I seed=N\ngives other draws and another order.\n.SH COMMANDS\n",
       ZEPHON_VERSION);
   for (const CommandInfo& command : commands) {
     out += fmt::format(".SS \"zephonc {} {}\"\n{}.\n", roff(command.name),

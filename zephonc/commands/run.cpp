@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "runtime/flow/runner.h"
@@ -88,6 +91,13 @@ class Receiver : public Sink {
   std::optional<Failure> failure_;
 };
 
+/// A state with what wrote it, for the message where it does not fit. The form of a state knows no escapes.
+std::string with_origin(std::string state, const Session& session) {
+  const size_t end = state.rfind('}');
+  return state.insert(end, fmt::format(", \"saved_by\": \"{}\", \"version\": \"{}\"",
+                                       plain_text(session.command_line("run")), ZEPHON_VERSION));
+}
+
 std::optional<State> read_state(const Session& session, Failure& failure) {
   auto text = read_whole_file(session.options().resume, failure);
   if (!text) return std::nullopt;
@@ -96,8 +106,10 @@ std::optional<State> read_state(const Session& session, Failure& failure) {
   if (!state) {
     failure = {"R0507", fmt::format("cannot resume from `{}`: {}", session.options().resume, error), {}};
   } else if (state->program != session.fingerprint()) {
+    const Json saved = Json::parse(*text, nullptr, false);
     failure = {"R0507",
-               fmt::format("`{}` was saved by another program, or with other parameters", session.options().resume),
+               fmt::format("`{}` {}", session.options().resume,
+                           session.why_not_resumed(saved.value("saved_by", ""), saved.value("version", ""))),
                {}};
     state.reset();
   }
@@ -166,6 +178,10 @@ class Run {
     if (!options_.resume.empty()) {
       resume_ = read_state(session_, failure);
       if (!resume_) return show_problem(failure);
+    }
+    if (auto broken = begin_quarantine()) {
+      session_.show_failure(*broken);
+      return kExitRun;
     }
     auto problem = delivery_.open(
         options_, options_.manifest.empty() ? "" : manifest_head(session_, optimized_.plan.hash, *sources_));
@@ -238,7 +254,7 @@ class Run {
   }
 
   void rejected(const RunFailure& failure, const Node& node, const std::string& policy) {
-    if (policy == "quarantine" && !options_.reference) quarantine(failure, node);
+    if (policy == "quarantine") quarantine(failure, node);
     constexpr uint64_t kShown = 5;
     if (++rejected_ > kShown) return;
     watch_->say_above([&] {
@@ -248,10 +264,31 @@ class Run {
     });
   }
 
+  /// The file that a step `on_error(quarantine)` names.
+  std::string quarantine_file(const Node& node) const {
+    const std::string& name = node.attrs.text("file");
+    return name.starts_with('/') || session_.base_dir() == "." ? name : session_.base_dir() + "/" + name;
+  }
+
+  /// Each run begins these files anew; of several ranks the first does, and a run that resumes goes on in them.
+  std::optional<Failure> begin_quarantine() {
+    for (NodeId id : session_.graph().topological()) {
+      const Node& node = session_.graph().node(id);
+      if (node.op->cls != OpClass::Policy || node.attrs.text("policy") != "quarantine") continue;
+      const std::string path = quarantine_file(node);
+      const bool anew = options_.resume.empty() && options_.rank == 0;
+      std::ofstream out(path, anew ? std::ios::trunc | std::ios::binary : std::ios::app | std::ios::binary);
+      if (!out) return Failure{"R0501", fmt::format("cannot write `{}`: {}", path, std::strerror(errno)), node.origin};
+      quarantined_[path] = 0;
+    }
+    return std::nullopt;
+  }
+
   /// Appends a line to the file that the step names. The reference interpreter does so itself.
   void quarantine(const RunFailure& failure, const Node& node) {
-    const std::string& name = node.attrs.text("file");
-    std::string path = name.starts_with('/') ? name : session_.base_dir() + "/" + name;
+    const std::string path = quarantine_file(node);
+    ++quarantined_[path];
+    if (options_.reference) return;
     std::ofstream out(path, std::ios::app | std::ios::binary);
     out << quarantine_line(*sources_, failure);
     out.flush();
@@ -281,6 +318,10 @@ class Run {
         code = kExitRun;
         break;
     }
+    if (code == kExitOk && quarantine_failure_) {
+      session_.show_failure(*quarantine_failure_);
+      code = kExitRun;
+    }
     // What a saved state continues is what was delivered: a failed run can be resumed once its cause is gone. So the
     // output up to there is kept together with the state, or neither is.
     const bool resumable =
@@ -293,7 +334,7 @@ class Run {
       }
     }
     if (resumable && kept) {
-      if (auto problem = write_file_atomically(options_.save_state, to_json(result.state))) {
+      if (auto problem = write_file_atomically(options_.save_state, with_origin(to_json(result.state), session_))) {
         code = show_problem(*problem);
       } else if (code != kExitOk && !options_.out.empty() && watch_->records() > 0) {
         say(fmt::format("`{}` holds the {} records before `{}`; --resume goes on from there, into another folder",
@@ -353,8 +394,11 @@ class Run {
     out.kept = result.kept_bytes;
     out.digest = delivery_.digest();
     out.plan_hash = optimized_.plan.hash;
-    out.plan = options_.reference ? "reference interpreter" : plan_one_line(optimized_.plan);
+    if (options_.stats) out.plan = options_.reference ? "reference interpreter" : plan_one_line(optimized_.plan);
     for (const RunResult::Errors& errors : result.errors) out.errors.emplace_back(errors.policy, errors.count);
+    for (const auto& [file, count] : quarantined_) {
+      if (count > 0) out.written.emplace_back(file, count);
+    }
     for (const OperatorReport& op : result.operators) {
       uint32_t line = op.origins.empty() ? 0 : session_.line_of(op.origins.front());
       out.operators.push_back(
@@ -374,6 +418,7 @@ class Run {
   std::unique_ptr<Receiver> receiver_;
   double setup_seconds_ = 0;
   uint64_t rejected_ = 0;
+  std::map<std::string, uint64_t> quarantined_;  ///< lines of this run, by file
   std::optional<Failure> quarantine_failure_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -62,7 +63,10 @@ class Scan {
       if (auto code = read_progress(how.program_fingerprint, state)) return *code;
       how.resume = &state;
     }
-    how.on_error = [&](const RunFailure& bad, const Node&, const std::string&) { report(bad); };
+    how.on_error = [&](const RunFailure& bad, const Node&, const std::string& policy) {
+      masked_ += policy == "mask";  // it is delivered all the same
+      report(bad);
+    };
     ToolRun run(session_, expected());
     run_ = &run;
     for (const Json& sample : bad_) print_sample(sample);
@@ -71,19 +75,20 @@ class Scan {
     const uint64_t good_before = good_;
     how.state_seconds = 1;
     double saved_at = 0, cost = 0;  // seconds; a long list is written less often
-    how.on_state = [&](const State& now) {
+    auto save = [&](const State& now) {
       const double begin = run.watch().seconds();
       if (begin - saved_at < 20 * cost) return;
-      good_ = good_before + counter.samples();
+      good_ = good_before + counter.samples() - masked_;
       if (auto problem = write_file_atomically(options_.save_state, progress(now))) {
         run.watch().say_above([&] { say(fmt::format("warning: {}; the scan goes on", problem->message)); });
       }
       saved_at = run.watch().seconds();
       cost = saved_at - begin;
     };
+    if (how.save_state) how.on_state = save;
     RunResult result;
     if (auto code = run(sample_by_sample(session_.graph()), how, counter, result)) return *code;
-    good_ = good_before + result.samples;
+    good_ = good_before + result.samples - masked_;
     int code = run.end(result, *sources_);
     if (!options_.save_state.empty()) {
       if (auto problem = write_file_atomically(options_.save_state, progress(result.state)))
@@ -159,7 +164,13 @@ class Scan {
 
   std::string progress(const State& state) {
     std::lock_guard lock(mutex_);
-    return text_of(Json{{"zephon_scan", 2}, {"state", to_json(state)}, {"good", good_}, {"bad", bad_}}) + "\n";
+    return text_of(Json{{"zephon_scan", 2},
+                        {"saved_by", session_.command_line("scan")},
+                        {"version", ZEPHON_VERSION},
+                        {"state", to_json(state)},
+                        {"good", good_},
+                        {"bad", bad_}}) +
+           "\n";
   }
 
   std::optional<int> read_progress(const std::string& fingerprint, State& state) {
@@ -174,7 +185,9 @@ class Scan {
       std::string error;
       std::optional<State> read = parse_state(file.at("state").get<std::string>(), error);
       if (!read) return refuse(error);
-      if (read->program != fingerprint) return refuse("it was saved by another program, or with other parameters");
+      if (read->program != fingerprint) {
+        return refuse("it " + session_.why_not_resumed(file.value("saved_by", ""), file.value("version", "")));
+      }
       state = *read;
       good_ = file.at("good").get<uint64_t>();
       bad_ = file.at("bad").get<std::vector<Json>>();
@@ -195,6 +208,7 @@ class Scan {
   std::shared_ptr<const OpenSources> sources_;
   ToolRun* run_ = nullptr;
   uint64_t good_ = 0;
+  std::atomic<uint64_t> masked_{0};
   std::mutex mutex_;            ///< of `bad_` and `seen_`
   std::vector<Json> bad_;       ///< samples as they are listed, of this scan and of those before that it continues
   std::set<std::string> seen_;  ///< their identities

@@ -18,31 +18,61 @@
 namespace zephon {
 namespace {
 
+/// What a field's values are like, and how often there is none.
+struct Collected {
+  explicit Collected(Type type) : values(std::move(type)) {}
+  FieldStatistics values;
+  uint64_t missing = 0;
+};
+
 class Collector : public Sink {
  public:
-  Collector(std::map<std::string, FieldStatistics>& fields, RunWatch& watch) : fields_(fields), watch_(watch) {}
+  Collector(std::map<std::string, Collected>& fields, RunWatch& watch) : fields_(fields), watch_(watch) {}
   bool deliver(const RunRecord& record) override {
     watch_.delivered(static_cast<uint64_t>(record.members));
     for (const RunRecord::Field& field : record.fields) {
-      FieldStatistics& statistics = fields_.try_emplace(*field.name, *field.type).first->second;
-      if (!record.batched) {
-        statistics.add(field.value);
-        continue;
-      }
-      TensorRef member = field.value;
-      --member.rank;
-      std::copy(field.value.shape + 1, field.value.shape + field.value.rank, member.shape);
-      for (int64_t m = 0; m < record.members; ++m) {
-        member.data = static_cast<uint8_t*>(field.value.data) + static_cast<size_t>(m) * member.byte_size();
-        statistics.add(member);
+      if (is_companion(*field.name)) continue;
+      Collected& collected = fields_.try_emplace(*field.name, *field.type).first->second;
+      const RunRecord::Field* missing = nullptr;
+      for (const RunRecord::Field& other : record.fields)
+        if (*other.name == missing_field(*field.name)) missing = &other;
+      if (missing == nullptr) {
+        collected.values.add(field.value);
+      } else {
+        add_present(field.value, missing->value, collected);
       }
     }
     return true;
   }
 
  private:
-  std::map<std::string, FieldStatistics>& fields_;
+  /// A value may be missing as a whole, or in some of its elements; what stands in its place is not counted.
+  void add_present(const TensorRef& value, const TensorRef& missing, Collected& to) {
+    const auto* absent = static_cast<const uint8_t*>(missing.data);
+    const int64_t count = missing.size();
+    int64_t gone = 0;
+    for (int64_t i = 0; i < count; ++i) gone += absent[i] != 0;
+    to.missing += static_cast<uint64_t>(gone);
+    if (gone == 0) return to.values.add(value);
+    if (gone == count || value.size() != count) return;
+    const size_t size = elem_size(value.elem);
+    present_.clear();
+    for (int64_t i = 0; i < count; ++i)
+      if (!absent[i]) {
+        const auto* from = static_cast<const std::byte*>(value.data) + static_cast<size_t>(i) * size;
+        present_.insert(present_.end(), from, from + size);
+      }
+    TensorRef rest;
+    rest.elem = value.elem;
+    rest.rank = 1;
+    rest.shape[0] = count - gone;
+    rest.data = present_.data();
+    to.values.add(rest);
+  }
+
+  std::map<std::string, Collected>& fields_;
   RunWatch& watch_;
+  std::vector<std::byte> present_;
 };
 
 /// A number as a program takes it: the shortest that reads back.
@@ -51,7 +81,7 @@ std::string literal(double x) { return fmt::format("{}", x == 0 ? 0.0 : x); }
 std::string literal(std::string_view text) {
   std::string out = "\"";
   for (char c : text) {
-    if (c == '"' || c == '\\' || c == '{') out += '\\';
+    if (c == '"' || c == '\\' || c == '{' || c == '}') out += '\\';
     if (static_cast<unsigned char>(c) < 0x20) {
       out += fmt::format("\\u{{{:x}}}", static_cast<unsigned>(c));
     } else {
@@ -71,6 +101,15 @@ std::string list(const std::vector<std::string>& items) {
 double picture_range(const Type& type) {
   if (type.rank() != 3) return 0;
   return type.elem == Elem::U8 ? 255 : type.elem == Elem::U16 ? 65535 : 0;
+}
+
+/// The batch size of what is delivered; 1 of samples.
+int64_t members_of_a_record(const Graph& graph) {
+  for (const Node* node = &graph.node(graph.output()); node->type.batch && !node->inputs.empty();
+       node = &graph.node(node->inputs[0])) {
+    if (node->attrs.has("batch_size")) return node->attrs.integer("batch_size");
+  }
+  return 1;
 }
 
 class Stats {
@@ -96,8 +135,10 @@ class Stats {
       return kExitRun;
     }
     RunOptions how;
-    how.take = options_.take;
-    ToolRun run(session_, options_.take.value_or(0));
+    // Records of the program are batches; here they are taken apart.
+    const auto members = static_cast<uint64_t>(members_of_a_record(graph));
+    if (options_.take && *options_.take < UINT64_MAX / members) how.take = *options_.take * members;
+    ToolRun run(session_, how.take.value_or(0));
     Collector collector(fields_, run.watch());
     RunResult result;
     if (auto code = run(sample_by_sample(graph), how, collector, result)) return *code;
@@ -105,7 +146,8 @@ class Stats {
     uint64_t failed = 0;
     for (const RunResult::Errors& errors : result.errors) failed += errors.count;
     if (failed > 0)
-      say(fmt::format("note: {} samples failed and are not counted; `zephonc scan {}` lists them", failed, options_.file));
+      say(fmt::format("note: {} samples failed and are not counted; `zephonc scan {}` lists them", failed,
+                      options_.file));
     samples_ = result.samples;
     if (!options_.out.empty()) {
       if (auto problem = write_file_atomically(options_.out, constants())) return show_problem(*problem);
@@ -162,7 +204,8 @@ class Stats {
 
   std::string table() const {
     std::string out;
-    for (const auto& [name, field] : fields_) {
+    for (const auto& [name, collected] : fields_) {
+      const FieldStatistics& field = collected.values;
       out += fmt::format("{}{}: {}, {} samples\n", out.empty() ? "" : "\n", name, to_string(field.type()),
                          human_count(static_cast<double>(field.samples())));
       const Moments all = field.all();
@@ -171,6 +214,7 @@ class Stats {
       for (size_t c = 0; by_channel && c < field.channels().size(); ++c)
         row(out, fmt::format("{} axis, {}", field.axis() == FieldStatistics::Axis::Last ? "last" : "first", c),
             field.channels()[c]);
+      if (collected.missing > 0) out += fmt::format("  {} missing, not counted\n", collected.missing);
       if (field.odd() > 0) out += fmt::format("  {} NaN or infinite, not counted\n", field.odd());
       std::vector<std::pair<std::string, uint64_t>> rows;
       for (const auto& [value, count] : field.numbers()) rows.emplace_back(std::to_string(value), count);
@@ -199,14 +243,18 @@ class Stats {
     std::string out =
         fmt::format("# Statistics of {} samples of {}{}, by zephonc {}. Deviations divide by the count.\n", samples_,
                     options_.file, options_.at.empty() ? "" : " after step " + options_.at, ZEPHON_VERSION);
-    for (const auto& [name, field] : fields_) {
+    for (const auto& [field_name, collected] : fields_) {
+      const FieldStatistics& field = collected.values;
+      std::string name = field_name;  // a member of a record: a name has no dots
+      std::replace(name.begin(), name.end(), '.', '_');
       auto let = [&](const char* what, const std::string& value) {
         out += fmt::format("let {}_{} = {}\n", name, what, value);
       };
       const double most_of_type = picture_range(field.type());
       const double unit = most_of_type > 0 ? most_of_type : 1;
       if (most_of_type > 0)
-        out += fmt::format("# `{}` is {}: divided by {}, as `normalize` takes it.\n", name, to_string(field.type()), unit);
+        out +=
+            fmt::format("# `{}` is {}: divided by {}, as `normalize` takes it.\n", name, to_string(field.type()), unit);
       std::vector<std::string> mean, deviation, least, most;
       for (const Moments& m : field.channels()) {
         if (m.count == 0) continue;
@@ -240,7 +288,7 @@ class Stats {
 
   Session& session_;
   const Options& options_;
-  std::map<std::string, FieldStatistics> fields_;
+  std::map<std::string, Collected> fields_;
   uint64_t samples_ = 0;
 };
 
