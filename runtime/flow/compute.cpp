@@ -159,6 +159,7 @@ struct Stage::Work {
   std::vector<SlotIssue> issues;     // of slots and, with slot -1, of filters; sorted after each segment
   std::vector<std::shared_ptr<const void>> keep;
   std::mutex mutex;  // merges of what parallel pieces found
+  std::vector<SlotIssue> found;  // by them; others still read `issues`, so they join at sort_issues()
 
   int64_t origin_of(int64_t row) const { return origin.empty() ? row : origin[static_cast<size_t>(row)]; }
   const SlotIssue* issue(int64_t row, int slot) const {
@@ -168,6 +169,8 @@ struct Stage::Work {
     return at != issues.end() && at->row == row && at->slot == slot ? &*at : nullptr;
   }
   void sort_issues() {
+    issues.insert(issues.end(), found.begin(), found.end());
+    found.clear();
     std::stable_sort(issues.begin(), issues.end(), [](const SlotIssue& a, const SlotIssue& b) {
       return std::pair(a.row, a.slot) < std::pair(b.row, b.slot);
     });
@@ -213,7 +216,7 @@ class Stage::LocalLease {
     {
       std::lock_guard lock(work_.mutex);
       if (!local_->arena->empty()) work_.keep.push_back(local_->arena);
-      work_.issues.insert(work_.issues.end(), local_->issues.begin(), local_->issues.end());
+      work_.found.insert(work_.found.end(), local_->issues.begin(), local_->issues.end());
     }
     local_->arena.reset();
     local_->issues.clear();
@@ -512,8 +515,11 @@ void Stage::run_columnar(const Segment& segment, Work& work) const {
   for (size_t i = segment.begin; i < segment.end && work.rows > 0; ++i) {
     const Step& step = steps_[i];
     if (!step.filter) {
-      LocalLease lease(*this, work);
-      evaluate_columnar(step, i, work, *lease);
+      {
+        LocalLease lease(*this, work);
+        evaluate_columnar(step, i, work, *lease);
+      }
+      if (!work.found.empty()) work.sort_issues();
       continue;
     }
     work.sort_issues();

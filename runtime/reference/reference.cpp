@@ -1,6 +1,6 @@
 #include "runtime/reference/reference.h"
 
-#include <cstring>
+#include <algorithm>
 #include <fstream>
 
 namespace zephon {
@@ -277,7 +277,7 @@ Value stack_values(const std::vector<const Value*>& values) {
     if (is_string(first.elem())) {
       for (const std::string& s : value->string_items()) out.mutable_string_items()[at++] = s;
     } else {
-      std::memcpy(out.mutable_bytes().data() + at, value->bytes().data(), value->bytes().size());
+      std::copy(value->bytes().begin(), value->bytes().end(), out.mutable_bytes().begin() + static_cast<int64_t>(at));
       at += value->bytes().size();
     }
   }
