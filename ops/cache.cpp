@@ -1,11 +1,6 @@
 #include "ops/stream_op.h"
 
 namespace zephon {
-namespace {
-
-std::unique_ptr<SampleStream> define(StreamContext& context) { return context.open_input(0); }
-
-}  // namespace
 
 ZEPHON_OP_DEF(Cache) = {
     .name = "cache",
@@ -18,10 +13,10 @@ ZEPHON_OP_DEF(Cache) = {
         "What is drawn differs from epoch to epoch, so nothing random may stand above it but the order (`shuffle`, "
         "`mix`). Half of `--memory` may be kept, less where the rest would not be enough to run; samples that find "
         "no room are made again each time. Failures and what filters drop are kept too. Nothing is kept from run to "
-        "run. Where streams are merged or batches cut, what the steps right above make is kept.",
+        "run. Where streams are merged or batches cut above it, what the steps right above those make is kept.",
     .example = "range(4) | x = sqrt(f64(index)) | cache() | repeat(2)",
     .algebra = {.keeps_rows = true},
-    .define = {.stream = define},
+    .define = {.stream = define_same},
     .infer_stream = infer_same,
 };
 

@@ -1,11 +1,6 @@
 #include "ops/stream_op.h"
 
 namespace zephon {
-namespace {
-
-std::unique_ptr<SampleStream> define(StreamContext& context) { return context.open_input(0); }
-
-}  // namespace
 
 ZEPHON_OP_DEF(Prefetch) = {
     .name = "prefetch",
@@ -14,7 +9,7 @@ ZEPHON_OP_DEF(Prefetch) = {
     .summary = "Asks for records to be kept ready ahead of their use; changes nothing in what is delivered.",
     .prose = "`buffer_size` counts records (batches where the program batches); without it the planner decides.",
     .example = "range(4) | prefetch(2)",
-    .define = {.stream = define},
+    .define = {.stream = define_same},
     .infer_stream = infer_same,
 };
 

@@ -41,6 +41,9 @@ void for_each_member(Sample& sample, F&& f) {
 /// Appends a word to the identity of a sample, or of each member of a batch.
 void append_identity(Sample& sample, uint64_t word);
 
+/// The definition of a hint: what its input gives.
+std::unique_ptr<SampleStream> define_same(StreamContext& context);
+
 /// The stream type rules: same as the input; same, with a domain that depends on data; merge of arms with equal fields.
 void infer_same(const Node& node, std::span<const StreamType> inputs, StreamType& out, std::string& error);
 void infer_counted(const Node& node, std::span<const StreamType> inputs, StreamType& out, std::string& error);

@@ -1021,6 +1021,14 @@ class Regions(Case):
         "kept": "range(8) | filter [1, 2, 3][index % 4] < 3 | skip(1) | w = [index, index] | cache() | on_error(mask)",
         "kept_twice": "range(23) | filter [1, 2, 3][index % 4] < 3 | cache() | w = \"s{index}\".upper() | cache() "
                       "| on_error(skip)",
+        # In a batch the other members decide how a sample is padded, and they are others in each epoch.
+        "padded": 'range(30) | g = "{index}".split("1") | shuffle() | padded_batch(4) | n = len(g) | cache()',
+        "padded_once": 'range(30) | g = "{index}".split("1") | shuffle() | padded_batch(4) | unbatch() | n = len(g) '
+                       "| cache() | padded_batch(3)",
+        # So they do whether a sample finds its partner.
+        "joined": "stream a = range(30) | k = index % 20 | shuffle(buffer_size=9)\n"
+                  "stream b = range(30) | k = index | x = index * 2 | drop index | shuffle(buffer_size=9)\n"
+                  "zip(a, b, key=k, buffer_size=3) | y = x + 1 | cache() | on_error(skip)",
         # What a repeat wants belongs to the pass that a take below it has ended.
         "ended": "stream b = range(20)\nconcatenate(b, b) | shuffle() | repeat(2) | filter index % 3 != 1 | take(17) "
                  "| repeat(2)",

@@ -478,7 +478,8 @@ class Planner {
     if (!trivial) add_stage(p, outputs);
   }
 
-  /// What is pending becomes a stage that keeps its rows; where nothing is, the stages right above keep theirs.
+  /// What is pending becomes a stage that keeps its rows; where nothing is, or where it stands below a batch, the stages
+  /// right above do. Below a batch a row is no function of its identity: others decide its padding, and whether it fits.
   void flush_to_keep(Pending& p, NodeId id) {
     FieldSet needed = needed_above(id);
     const bool holds = holds_verdict(id);
@@ -490,13 +491,18 @@ class Planner {
     while (!stack.empty()) {
       PlanNode& n = at(stack.back());
       stack.pop_back();
-      if (n.kind == PlanNode::Kind::Compute) {
+      if (n.kind == PlanNode::Kind::Compute && !stands_below_batch(n)) {
         n.keeps_rows = true;
         n.pass_words = passes;
       } else {
         stack.insert(stack.end(), n.inputs.begin(), n.inputs.end());
       }
     }
+  }
+
+  bool stands_below_batch(const PlanNode& n) {
+    return n.kind == PlanNode::Kind::Batch ||
+           std::ranges::any_of(n.inputs, [this](PlanNodeId input) { return stands_below_batch(at(input)); });
   }
 
   /// A stage that makes tensors for a batch works on exactly the batch's rows, so that its columns are the batch.

@@ -383,7 +383,8 @@ void Stage::begin_epoch(uint64_t epoch) {
 }
 
 ChunkPtr Stage::run(const ChunkPtr& in, NodeCounters& counters) const {
-  if (in->skipped || in->rows == 0 || !kept_) return in->skipped ? in : compute(in, counters);
+  if (in->skipped) return in;
+  if (in->rows == 0 || !kept_) return compute(in, counters);
   std::vector<KeptRows::Answer> answers;
   std::vector<RowPlace> unknown;
   ChunkPtr part = in;

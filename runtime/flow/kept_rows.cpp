@@ -1,5 +1,7 @@
 #include "runtime/flow/kept_rows.h"
 
+#include <algorithm>
+
 namespace zephon {
 namespace {
 
@@ -32,15 +34,19 @@ KeptRows::Key KeptRows::key(const Chunk& chunk, int64_t row) const {
 
 std::vector<KeptRows::Answer> KeptRows::find(const Chunk& in) const {
   std::vector<Answer> answers(static_cast<size_t>(in.rows));
+  std::vector<Key> keys;
+  for (int64_t row = 0; row < in.rows; ++row) keys.push_back(key(in, row));
   std::lock_guard lock(mutex_);
-  for (int64_t row = 0; row < in.rows; ++row)
-    if (auto it = rows_.find(key(in, row)); it != rows_.end()) answers[static_cast<size_t>(row)] = {true, it->second};
+  for (size_t row = 0; row < keys.size(); ++row)
+    if (auto it = rows_.find(keys[row]); it != rows_.end() && !in.row_failed(static_cast<int64_t>(row)))
+      answers[row] = {true, it->second};
   return answers;
 }
 
 void KeptRows::add(const Chunk& in, const Chunk& out, const std::vector<int64_t>& made) {
   ClaimScope nobody(nullptr);  // what does not fit is not kept; nobody waits for it
   for (int64_t row = 0; row < in.rows; ++row) {
+    if (in.row_failed(row)) continue;
     const int64_t from = made[static_cast<size_t>(row)];
     // Buffers come in sizes a quarter apart.
     const size_t bytes = kEntryBytes + (from < 0 ? 0 : row_bytes(out, from) * 5 / 4 + 64 * out.columns.size());

@@ -24,6 +24,7 @@ class KeptRows {
     bool known = false;
     ChunkPtr row;  ///< one row, whose identity is that of another pass perhaps; null: a filter dropped it
   };
+  /// Never known: a row that has failed before it came, which others may have been the cause of (zip by key).
   std::vector<Answer> find(const Chunk& in) const;
   /// `out` is what the stage made of `in`, and `made` what rows_made() says of both.
   void add(const Chunk& in, const Chunk& out, const std::vector<int64_t>& made);
