@@ -332,7 +332,8 @@ complete -F tell zephonc
             os.chdir(self.dir)
             os.execvpe(shell[0], shell, env)
         shown = []
-        threading.Thread(target=self.drain, args=(terminal, shown), daemon=True).start()
+        drain = threading.Thread(target=self.drain, args=(terminal, shown), daemon=True)
+        drain.start()
 
         def type_in(text, flag):
             os.write(terminal, text.encode())
@@ -351,6 +352,7 @@ complete -F tell zephonc
             os.write(terminal, b"\x15")  # an empty line again
         os.write(terminal, b"exit\n")
         os.waitpid(pid, 0)
+        drain.join(60)  # before the number of its file is free for another, whose bytes it would take
         os.close(terminal)
         return out
 

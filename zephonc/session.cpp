@@ -12,6 +12,7 @@
 #include "graph/expr_set.h"
 #include "graph/identity_text.h"
 #include "ops/all_ops.h"
+#include "ops/file_io.h"
 #include "optimizer/rules/all_rules.h"
 #include "runtime/reference/sample_evaluator.h"
 #include "zephonc/console.h"
@@ -150,9 +151,7 @@ std::vector<std::string> Session::side_files() const {
   for (size_t i = 0; i < graph().expr_count(); ++i) {
     const Expr& expr = graph().expr({static_cast<int32_t>(i)});
     if (!is_data_constant(expr) || !expr.attrs.has("path")) continue;
-    const std::string& path = expr.attrs.text("path");
-    tables.insert(path.starts_with('/') || base_dir_.empty() ? path
-                                                             : (std::filesystem::path(base_dir_) / path).string());
+    tables.insert(resolve_path(base_dir_, expr.attrs.text("path")));
   }
   paths.insert(paths.end(), tables.begin(), tables.end());
   return paths;

@@ -518,7 +518,7 @@ void Stage::run_columnar(const Segment& segment, Work& work) const {
     if (!step.filter) {
       {
         LocalLease lease(*this, work);
-        evaluate_columnar(step, i, work, *lease);
+        evaluate_columnar(step, work, *lease);
       }
       if (!work.found.empty()) work.sort_issues();
       continue;
@@ -558,7 +558,7 @@ void Stage::run_columnar(const Segment& segment, Work& work) const {
   work.sort_issues();
 }
 
-void Stage::evaluate_columnar(const Step& step, size_t at, Work& work, Local& local) const {
+void Stage::evaluate_columnar(const Step& step, Work& work, Local& local) const {
   auto rows = static_cast<size_t>(work.rows);
   local.scratch.reset();
   local.inputs.clear();
@@ -607,7 +607,6 @@ void Stage::evaluate_columnar(const Step& step, size_t at, Work& work, Local& lo
   }
   for (const SlotIssue& issue : work.issues)
     if (std::find(step.leaves.begin(), step.leaves.end(), issue.slot) != step.leaves.end()) failed[issue.row] = 1;
-  (void)at;
   const uint8_t* row = failed;
   while ((row = static_cast<const uint8_t*>(std::memchr(row, 1, rows - static_cast<size_t>(row - failed))))) {
     int64_t index = row - failed;

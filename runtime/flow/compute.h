@@ -85,7 +85,7 @@ class Stage {
   void plan_segments();
   void prepare_step(Step& step, std::string& error);
   void run_columnar(const Segment& segment, Work& work) const;
-  void evaluate_columnar(const Step& step, size_t at, Work& work, Local& local) const;
+  void evaluate_columnar(const Step& step, Work& work, Local& local) const;
   void run_rows(const Segment& segment, Work& work, int64_t begin, int64_t end) const;
   void evaluate_row(const Step& step, Work& work, Local& local, int64_t row) const;
   void fall_back(ExprId root, int slot, Work& work, Local& local, int64_t row, bool local_only) const;

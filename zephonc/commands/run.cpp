@@ -9,6 +9,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "ops/file_io.h"
 #include "runtime/flow/runner.h"
 #include "runtime/kernels/kernel_compiler.h"
 #include "zephonc/commands.h"
@@ -266,8 +267,7 @@ class Run {
 
   /// The file that a step `on_error(quarantine)` names.
   std::string quarantine_file(const Node& node) const {
-    const std::string& name = node.attrs.text("file");
-    return name.starts_with('/') || session_.base_dir() == "." ? name : session_.base_dir() + "/" + name;
+    return resolve_path(session_.base_dir(), node.attrs.text("file"));
   }
 
   /// Each run begins these files anew; of several ranks the first does, and a run that resumes goes on in them.
@@ -278,7 +278,9 @@ class Run {
       const std::string path = quarantine_file(node);
       const bool anew = options_.resume.empty() && options_.rank == 0;
       std::ofstream out(path, anew ? std::ios::trunc | std::ios::binary : std::ios::app | std::ios::binary);
-      if (!out) return Failure{"R0501", fmt::format("cannot write `{}`: {}", path, std::strerror(errno)), node.origin};
+      if (!out)
+        return Failure{"R0501", fmt::format("cannot write `{}`: {}", shown_file(path), std::strerror(errno)),
+                       node.origin};
       quarantined_[path] = 0;
     }
     return std::nullopt;
@@ -397,7 +399,7 @@ class Run {
     if (options_.stats) out.plan = options_.reference ? "reference interpreter" : plan_one_line(optimized_.plan);
     for (const RunResult::Errors& errors : result.errors) out.errors.emplace_back(errors.policy, errors.count);
     for (const auto& [file, count] : quarantined_) {
-      if (count > 0) out.written.emplace_back(file, count);
+      if (count > 0) out.written.emplace_back(shown_file(file), count);
     }
     for (const OperatorReport& op : result.operators) {
       uint32_t line = op.origins.empty() ? 0 : session_.line_of(op.origins.front());
