@@ -19,12 +19,13 @@ void resize(benchmark::State& state, CpuLevel level, Elem elem) {
   std::vector<uint8_t> in(static_cast<size_t>(kIn * kIn * kChannels * size)),
       out(static_cast<size_t>(kOut * kOut * kChannels * size));
   for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<uint8_t>(i * 7 % 63);
-  size_t bytes = resample_scratch_bytes(elem, kIn, kIn, kChannels, kOut, kOut);
+  const ResampleGeometry geometry = ResampleGeometry::whole(kIn, kIn, kChannels, kOut, kOut);
+  size_t bytes = resample_scratch_bytes(elem, geometry);
   std::unique_ptr<void, decltype(&std::free)> scratch(std::aligned_alloc(64, bytes), &std::free);
   for (auto _ : state) {
-    resample_horizontal(level, elem, in.data(), kIn * kChannels * size, kIn, kIn, kChannels, kOut, kOut, scratch.get());
+    resample_horizontal(level, elem, in.data(), kIn * kChannels * size, geometry, scratch.get());
     for (int64_t y = 0; y < kOut; ++y)
-      resample_vertical(level, elem, scratch.get(), y, kChannels, kOut, out.data() + y * kOut * kChannels * size);
+      resample_vertical(level, elem, scratch.get(), y, out.data() + y * kOut * kChannels * size);
     benchmark::DoNotOptimize(out.data());
   }
   state.SetItemsProcessed(state.iterations());

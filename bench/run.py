@@ -285,6 +285,7 @@ class Editor:
     def __init__(self, zephonc):
         self.server = subprocess.Popen([zephonc, "lsp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.ids = 0
+        self.diagnosed = -1  # the version of the document whose diagnostics came last
 
     def send(self, method, params, **more):
         body = json.dumps({"jsonrpc": "2.0", "method": method, "params": params, **more}).encode()
@@ -296,6 +297,8 @@ class Editor:
             length = int(self.server.stdout.readline().split(b":")[1])
             self.server.stdout.readline()
             message = json.loads(self.server.stdout.read(length))
+            # They may come before the answer to an earlier question.
+            self.diagnosed = max(self.diagnosed, message.get("params", {}).get("version", -1))
             if wanted(message):
                 return message
 
@@ -311,7 +314,8 @@ class Editor:
         return seconds
 
     def published(self, version):
-        self.wait(lambda message: message.get("params", {}).get("version") == version)
+        if self.diagnosed < version:
+            self.wait(lambda message: self.diagnosed >= version)
 
 
 def long_program(lines):

@@ -338,26 +338,28 @@ std::optional<Compiler::Matched> Compiler::match(const OpDef& op, const ast::Exp
   matched.of_parameter.resize(parameters.size());
   bool good = true;
   size_t next = 0;
+  const auto hidden = std::find_if(parameters.begin(), parameters.end(), is_hidden);  // and all behind it
+  const auto visible = static_cast<size_t>(hidden - parameters.begin());
   const std::string no_label;
   for (size_t i = 0; i < e.operands.size(); ++i) {
     const ast::Expr& operand = e.operands[i];
     const std::string& label = i < e.names.size() ? e.names[i].text : no_label;
     if (label.empty()) {
-      while (next < parameters.size() && !parameters[next].variadic && !matched.of_parameter[next].empty()) ++next;
-      if (next == parameters.size()) {
-        size_t takes = parameters.size();
+      while (next < visible && !parameters[next].variadic && !matched.of_parameter[next].empty()) ++next;
+      if (next == visible) {
+        size_t takes = visible;
         error(Kind::UnknownArgument, "`{}` takes {} argument{}, found {}", called, takes, takes == 1 ? "" : "s",
               e.operands.size())
             .primary(place(operand.span, frame), "one too many")
-            .note("`{}` is declared as `{}`", called, op.signature)
+            .note("`{}` is declared as `{}`", called, written_signature(op))
             .emit();
         return std::nullopt;
       }
       matched.of_parameter[next].push_back(&operand);
       continue;
     }
-    auto it = std::find_if(parameters.begin(), parameters.end(), [&](const Parameter& p) { return p.name == label; });
-    if (it == parameters.end()) {
+    auto it = std::find_if(parameters.begin(), hidden, [&](const Parameter& p) { return p.name == label; });
+    if (it == hidden) {
       if (extra_names.contains(label)) {
         auto [first, fresh] = matched.extra.emplace(label, &operand);
         if (!fresh) {
@@ -371,7 +373,7 @@ std::optional<Compiler::Matched> Compiler::match(const OpDef& op, const ast::Exp
       }
       // The word may have other arguments with another operator behind it: `shuffle(buffer_size=100)`.
       std::vector<std::string> known;
-      for (const Parameter& p : parameters) known.push_back(p.name);
+      for (size_t k = 0; k < visible; ++k) known.push_back(parameters[k].name);
       for (const OpDef* twin : ops_.all())
         if (twin != &op && (twin->surface.empty() ? twin->name : twin->surface) == called)
           for (const Parameter& p : signature_of(*twin).parameters) known.push_back(p.name);
@@ -387,7 +389,7 @@ std::optional<Compiler::Matched> Compiler::match(const OpDef& op, const ast::Exp
       error(Kind::UnknownArgument, "`{}` has no argument `{}`", called, label)
           .primary(place(e.names[i].span, frame))
           .hint_text(std::move(hint))
-          .note("`{}` is declared as `{}`", called, op.signature)
+          .note("`{}` is declared as `{}`", called, written_signature(op))
           .emit();
       good = false;
       continue;
@@ -409,7 +411,7 @@ std::optional<Compiler::Matched> Compiler::match(const OpDef& op, const ast::Exp
     if (!good) continue;  // the missing one is likely the misspelt one
     error(Kind::MissingArgument, "`{}` needs `{}`", called, p.name)
         .primary(place(e.text_span, frame))
-        .note("`{}` is declared as `{}`", called, op.signature)
+        .note("`{}` is declared as `{}`", called, written_signature(op))
         .emit();
     good = false;
   }

@@ -571,10 +571,10 @@ Result<Program> Compiler::run(ast::File file) {
     if (module.get() != root_) program_.imports.push_back(path);
   program_.graph.set_output(flow->node);
   find_needed();
-  if (std::vector<std::string> problems = verify_graph(program_.graph); !problems.empty())
-    return error(Kind::Internal, "the graph is not well formed: {}", problems[0]).emit();
   check_caches();
   if (std::optional<Reported> reported = diags_.reported()) return *reported;
+  if (std::vector<std::string> problems = verify_graph(program_.graph); !problems.empty())
+    return error(Kind::Internal, "the graph is not well formed: {}", problems[0]).emit();
   lint_steps();
   for (const ast::Parameter& parameter : pipeline_->parameters) {
     const ParameterEntry& entry = parameters_.at(parameter.name.text);

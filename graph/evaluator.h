@@ -49,6 +49,7 @@ struct Sample {
   /// A filter failed on it, and none said false (yet). Such a sample is not counted by counting operators but passes through
   /// them; on_error handles it; else it ends the run when its turn comes.
   std::shared_ptr<const Failure> verdict;
+  const Node* failed_by = nullptr;  ///< the filter, of several that failed the first as written; else null
   bool settled = false;  ///< its filter region has ended: no later filter may overrule the verdict
   LazyValue find(const std::string& name) const;
   void assign(const std::string& name, LazyValue value);  ///< replaces in place, or appends

@@ -66,8 +66,14 @@ struct Node {
   StreamType type;
   std::string stream;  ///< the stream (declared name, "" for the pipeline's own) that this step was written in
   int32_t step = 0;    ///< ordinal of the step as written, in the whole program; survives rewriting
+  std::vector<int32_t> part;  ///< of a step that was taken apart (filter a and b): which part of which part, in order
   Span origin;
 };
+
+/// `a` stands before `b` in the program as written: of filters that fail on a sample, it is the first that has failed.
+inline bool is_written_before(const Node& a, const Node& b) {
+  return a.step != b.step ? a.step < b.step : a.part < b.part;
+}
 
 class Graph {
  public:

@@ -65,6 +65,7 @@ class KernelBuilder {
   /// integer to narrower integer: wraps; bool to numeric: 0 or 1.
   virtual KVal convert(Elem to, KVal a) = 0;
   virtual KVal bitcast(Elem to, KVal a) = 0;   ///< same size
+  virtual KVal table(Elem elem, std::span<const double> values, KVal index) = 0;  ///< values[index], index a u8 below their number
   virtual void fail_if(KVal cond) = 0;
 };
 
@@ -75,17 +76,30 @@ class IndexBuilder : public KernelBuilder {
   virtual KVal element(int arg, std::span<const KVal> index) = 0;  ///< element of a small argument (box, flag), i64 indices
 };
 
+/// Which part of a resampled picture is made, and of which part of the input. Generated code fills it as an array of i64, in this order.
+struct ResampleGeometry {
+  int64_t in_h = 0, in_w = 0, channels = 0;  ///< the input that is at hand
+  int64_t out_h = 0, out_w = 0;              ///< the rows and columns to make
+  int64_t whole_in_h = 0, whole_in_w = 0, in_top = 0, in_left = 0;      ///< the input is a part of this, and begins here
+  int64_t whole_out_h = 0, whole_out_w = 0, out_top = 0, out_left = 0;  ///< so is what is made
+  static ResampleGeometry whole(int64_t in_h, int64_t in_w, int64_t channels, int64_t out_h, int64_t out_w) {
+    return {in_h, in_w, channels, out_h, out_w, in_h, in_w, 0, 0, out_h, out_w, 0, 0};
+  }
+};
+inline constexpr size_t kResampleSizes = 5, kResampleParts = 8;  ///< the first line or two of it, and the rest
+
 /// The two-pass separable resampler of class Resample (see ops/resample.h). All functions are native; generated code calls
-/// `prepare` and `horizontal` once per picture and `vertical` once per output row, then consumes the row.
+/// `horizontal` once per picture and `vertical` once per output row, then consumes the row.
 struct ResampleKernel {
-  /// Bytes of scratch needed for (in_h, in_w, channels, out_h, out_w) of `elem`.
-  size_t (*scratch_bytes)(Elem elem, int64_t in_h, int64_t in_w, int64_t channels, int64_t out_h, int64_t out_w) = nullptr;
-  /// Runs the horizontal pass over a contiguous HWC picture with `row_stride` bytes between rows into scratch.
-  void (*horizontal)(Elem elem, const void* in, int64_t row_stride, int64_t in_h, int64_t in_w, int64_t channels, int64_t out_h,
-                     int64_t out_w, void* scratch) = nullptr;
-  /// Makes output row y (out_w * channels elements) from scratch.
-  void (*vertical)(Elem elem, const void* scratch, int64_t y, int64_t in_h, int64_t in_w, int64_t channels, int64_t out_h,
-                   int64_t out_w, void* row) = nullptr;
+  /// Bytes of scratch needed; some number where the geometry is impossible.
+  size_t (*scratch_bytes)(Elem elem, const ResampleGeometry& geometry) = nullptr;
+  /// Runs the horizontal pass over a contiguous HWC picture with `row_stride` bytes between rows into scratch. False, and nothing is
+  /// written, where the geometry is impossible or the input does not hold all that the output is made of.
+  bool (*horizontal)(Elem elem, const void* in, int64_t row_stride, const ResampleGeometry& geometry, void* scratch) = nullptr;
+  /// Makes row y of what is made (out_w * channels elements) from scratch.
+  void (*vertical)(Elem elem, const void* scratch, int64_t y, void* row) = nullptr;
+  /// The last kResampleParts numbers of the geometry, from extents and small arguments; null: the whole of both.
+  void (*parts)(IndexBuilder& b, const Expr& expr, std::span<KVal> parts) = nullptr;
 };
 
 /// What a native kernel is called with, for one sample.

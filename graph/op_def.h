@@ -13,6 +13,7 @@
 //   the program as literals become constants of the required type.
 // Static parameters (folded before lowering; stored in Attrs under their name): int, number, bool, string, ints, numbers, strings, enum(...),
 //   elem (an element type name), schema, column (a plain name, or a string), each with optional `= default`, `>= n`, or `?` (optional, absent when not given).
+// Static parameters at the end whose names begin with `$` are hidden from programs: they have their defaults, and relaxed rules set them.
 // A result dimension may be a symbol, a static parameter's name, or `?`. Where this does not suffice the operator gives `infer`.
 // The same unification is used at run time with concrete extents to find output shapes.
 //
@@ -33,6 +34,7 @@
 // So dead-field elimination and shuffling of references need no special case.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -44,6 +46,8 @@
 #include "graph/kernel.h"
 
 namespace zephon {
+
+struct OpDef;
 
 enum class OpClass : uint8_t {
   // tensor level
@@ -61,6 +65,12 @@ struct Effects {
   bool reads_files = false;
 };
 
+/// A step that does what two in a row did.
+struct MergedStep {
+  const OpDef* op = nullptr;
+  Attrs attrs;
+};
+
 /// Dataset operators only.
 struct Algebra {
   bool counts_arrivals = false;   ///< ends a filter region (take, skip, batch, windowed shuffle, ...)
@@ -69,6 +79,9 @@ struct Algebra {
   bool on_batches = true;         ///< may stand after batch
   bool pads = false;              ///< ManyToOne: members of different shapes are padded (graph/padding.h)
   bool keeps_rows = false;        ///< Hint: what is made above it may be kept for the next epoch or pass; nothing random may stand there
+  /// `outer`, of this operator, reads `inner`: one step that gives the same samples under the same identities, and passes on failed ones
+  /// as both did. None where there is no such step.
+  std::optional<MergedStep> (*merge)(const Node& outer, const Node& inner) = nullptr;
 };
 
 /// Expected work per sample; units: nanoseconds of CPU per call plus per output element and per input byte.
@@ -138,6 +151,8 @@ struct InferCall {
   std::string error;  ///< set to reject: message of E0210, lower case
 };
 
+enum class AnyOrder : uint8_t { No, Integers, Yes };
+
 struct OpDef {
   std::string_view name;
   OpClass cls = OpClass::Opaque;
@@ -167,14 +182,35 @@ struct OpDef {
   /// View that cuts the box given as argument 1 out of the leading two dimensions of argument 0 (crop): may be pushed into what makes
   /// the picture.
   bool cuts_box = false;
-  /// Opaque maker of a picture: op(arguments of this..., box, same attrs) equals crop(this(...), box), and is cheaper. Attrs that it
+  /// View: gives each element of argument 0 exactly once, in another place or shape.
+  bool permutes = false;
+  /// View: `outer`, whose argument 0 is `inner`, both of this operator, as one expression on what `inner` views; invalid where there is
+  /// none that has its values and its failures.
+  ExprId (*compose)(Graph& graph, const Expr& outer, const Expr& inner) = nullptr;
+  /// View that keeps the shape of a picture: the box of argument 0 of which it makes `box` of its result. It leaves argument 0
+  /// exactly where `box` leaves the result, and fails first where the view's further arguments do.
+  ExprId (*box_above)(Graph& graph, const Expr& view, ExprId box) = nullptr;
+  /// The result is a box that lies inside argument 0.
+  bool fits_box = false;
+  /// Maker of a picture: op(arguments of this..., box, same attrs) equals crop(this(...), box), and is cheaper. Attrs that it
   /// does not declare must have their default value here.
   const OpDef* region_form = nullptr;
-  /// Opaque: op(same arguments, same attrs that it declares) has the type and shape of this operator's result, and elements that nobody may
+  /// Maker of a box of a picture, this(x, box), that uses of x no more than a box inside it, source_box(x, box, same attrs):
+  /// this(x, box) = this(crop(x, source), box, source, height of x, width of x).
+  const OpDef* source_box = nullptr;
+  /// op(same arguments, same attrs that it declares) has the type and shape of this operator's result, and elements that nobody may
   /// read (`.define`: every element failed; kernel: data is null). Fails as a whole exactly where this one does.
   const OpDef* shape_form = nullptr;
   /// Uses nothing of argument 0 but its shape (a random box for a picture): argument 0 may be replaced by its shape_form.
   bool shape_only = false;
+  /// Reduce: gives the same, and fails alike, in whatever order the elements come.
+  AnyOrder any_order = AnyOrder::No;
+  /// Sources: what field `field`, an integer, lies between in every sample. Tensor operators (`field` is empty): what the integer elements
+  /// of the result lie between. False: all that the type allows.
+  bool (*bounds)(const Attrs& attrs, std::string_view field, int64_t& least, int64_t& greatest) = nullptr;
+  /// Pointwise, on bools: true where all arguments are, false where one is, whatever the others; else the first failure. So a filter by it is
+  /// a filter by each argument, one after the other.
+  bool conjunction = false;
   /// Composite that gives a record. With `implicit_column` one member a column of its schema, the column named by attr "key" first
   /// (table). Else argument 0 is such a record, and each member is the expansion over `member`, `keys` (the first member), `table` (its attr
   /// "path") and the other arguments; `expansion_whole`, if any, says whether the record is missing (lookup, find).

@@ -10,8 +10,8 @@
 // is evaluated by the reference evaluator over such Values; the result is good or failed by the same law. Deliver ends the
 // run at the first row, in output order, of which a delivered column has a failed element. on_error (Serial) sees Row.failed
 // where a column of `guarded` is failed (or the row's filter verdict is a failure).
-// Verdicts. Kleene over all filters of a stage: false drops the row; else a failure makes the row a FAILED ROW: it goes on in
-// order, filters let it through, counting operators do not count it but pass it on (unless they are done); it is dropped, quarantined
+// Verdicts. Kleene over all filters of a stage: false drops the row; else a failure (of several, that of the filter with the least
+// `place`) makes the row a FAILED ROW: it goes on in order, filters let it through, counting operators do not count it but pass it on (unless they are done); it is dropped, quarantined
 // or masked by on_error (so its other fields are evaluated), and ends the run at Deliver.
 // Steps. A chunk's rows may go through the steps between two filters one by one, and should where values are pictures: then
 // what lies between two kernels stays in the cache, and its memory is used again for the next row.
@@ -53,6 +53,7 @@ struct ComputeStep {
   KernelGroup group;   ///< Evaluate: a Native group whose operator has no kernel is evaluated by the reference evaluator
   ExprId predicate;    ///< Filter: a bool scalar evaluated before, or a column, or a constant
   int32_t step = 0;    ///< ordinal of the program's step that it carries out (the first, of several)
+  int32_t place = 0;   ///< Filter: among the stage's filters, in the order of the program as written
   double est_ns = 0;   ///< per row
 };
 

@@ -62,6 +62,7 @@ class Reader {
   std::string word() {
     skip();
     const size_t begin = at_;
+    if (at_ < text_.size() && text_[at_] == '$') ++at_;  // hidden from programs
     while (at_ < text_.size() && word_char(text_[at_])) ++at_;
     if (begin == at_) malformed("a name");
     return std::string(text_.substr(begin, at_ - begin));
@@ -425,13 +426,35 @@ std::optional<Type> unify(const OpDef& op, const Attrs& attrs, std::span<const T
   return call.result;
 }
 
+std::string written_signature(const OpDef& op) {
+  std::string text(op.signature);
+  const size_t hidden = text.find(", $");
+  if (hidden != std::string::npos) text.erase(hidden, text.rfind(" ->") - hidden);
+  return text;
+}
+
+ExprId add_call(Graph& graph, const OpDef& op, std::vector<ExprId> args, Attrs attrs) {
+  std::vector<Type> types;
+  std::vector<const Value*> constants;
+  for (ExprId arg : args) {
+    types.push_back(graph.expr(arg).type);
+    constants.push_back(graph.expr(arg).constant.get());
+  }
+  Expr expr;
+  expr.op = &op;
+  std::string error;
+  int bad = 0;
+  std::optional<Type> type = unify(op, attrs, types, constants, error, bad);
+  ZEPHON_CHECK(type, "{}", error);
+  expr.type = *std::move(type);
+  expr.args = std::move(args);
+  expr.attrs = std::move(attrs);
+  return graph.add(std::move(expr));
+}
+
 bool runtime_shape(const Expr& expr, std::span<const TensorRef> args, TensorRef& out) {
   out.elem = expr.type.elem;
   out.rank = static_cast<int32_t>(expr.type.rank());
-  if (expr.type.has_static_shape()) {
-    for (int32_t i = 0; i < out.rank; ++i) out.shape[i] = expr.type.shape[static_cast<size_t>(i)].extent;
-    return true;
-  }
   // The same unification as at compile time, with every extent known. Small integer arguments (boxes, counts) are
   // handed over as constants, for operators whose result depends on their values.
   std::vector<Type> types;
@@ -456,11 +479,19 @@ bool runtime_shape(const Expr& expr, std::span<const TensorRef> args, TensorRef&
       if (p.pattern.box && constants[at] && constants[at]->size() == 4)
         types[at].box = {Dim::of(constants[at]->at(2).i), Dim::of(constants[at]->at(3).i)};
   }
+  // A shape that is known depends on no value; whether an index lies inside is not asked here.
+  if (expr.type.has_static_shape()) std::fill(constants.begin(), constants.end(), nullptr);
   std::string error;
   int bad_arg = 0;
   std::optional<Type> type = unify(*expr.op, expr.attrs, types, constants, error, bad_arg);
-  if (!type || !type->has_static_shape() || type->rank() != expr.type.rank()) return false;
-  for (int32_t i = 0; i < out.rank; ++i) out.shape[i] = type->shape[static_cast<size_t>(i)].extent;
+  if (!type || type->rank() != expr.type.rank()) return false;
+  for (int32_t i = 0; i < out.rank; ++i) {
+    const Dim &found = type->shape[static_cast<size_t>(i)], &declared = expr.type.shape[static_cast<size_t>(i)];
+    // What was known before the run stays as it is: arguments of another extent do not fit.
+    if (found.is_static() ? declared.is_static() && found.extent != declared.extent : !declared.is_static())
+      return false;
+    out.shape[i] = found.is_static() ? found.extent : declared.extent;
+  }
   return true;
 }
 

@@ -44,12 +44,20 @@ struct Signature {
 /// Parses once per operator and caches; aborts on a malformed signature (our bug, caught by a test).
 const Signature& signature_of(const OpDef& op);
 
+/// The signature as a program may use it: without what begins with `$`, which only rules set (stands last).
+std::string written_signature(const OpDef& op);
+inline bool is_hidden(const Parameter& parameter) { return parameter.name.starts_with('$'); }
+
 /// Unifies argument types (dynamic parameters in order) with the patterns. On a mismatch returns nullopt and sets `error`
 /// ("`image` needs `u8[h, w, 3]`, found `f32[7]`") and `bad_arg`. Calls `infer` of the operator, if any, last.
 std::optional<Type> unify(const OpDef& op, const Attrs& attrs, std::span<const Type> args,
                           std::span<const Value* const> constants, std::string& error, int& bad_arg);
 
-/// Runtime output shape of `expr` for concrete argument shapes; false if it cannot be (the sample fails).
+/// Adds op(args...), which must fit its signature, with the type that this gives.
+ExprId add_call(Graph& graph, const OpDef& op, std::vector<ExprId> args, Attrs attrs = {});
+
+/// Runtime output shape of `expr` for concrete argument shapes; false if it cannot be, or is not of its type (the
+/// sample fails).
 bool runtime_shape(const Expr& expr, std::span<const TensorRef> args, TensorRef& out);
 
 }  // namespace zephon

@@ -64,6 +64,16 @@ size_t given_by_place(const OpDef& op, const Attrs& attrs) {
   return count;
 }
 
+// A long table is not for reading.
+std::string attr_text(const Attr& value) {
+  constexpr size_t kShown = 8, kLong = 32;
+  const auto* numbers = std::get_if<std::vector<double>>(&value);
+  if (!numbers || numbers->size() < kLong) return to_string(value);
+  std::string text = to_string(Attr(std::vector<double>(numbers->begin(), numbers->begin() + kShown)));
+  text.pop_back();
+  return text + fmt::format(", ... {} in all]", numbers->size());
+}
+
 void add_attrs(std::string& list, const OpDef& op, const Attrs& attrs) {
   const Signature& signature = signature_of(op);
   const size_t places = given_by_place(op, attrs);
@@ -72,16 +82,18 @@ void add_attrs(std::string& list, const OpDef& op, const Attrs& attrs) {
   auto add = [&](const std::string& text) { list += (list.empty() ? "" : ", ") + text; };
   for (size_t i = 0; i < places; ++i) add(to_string(*given.at(signature.parameters[i].name)));
   for (const auto& [name, value] : attrs) {
-    bool shown = true;
+    // What no parameter declares is no argument, but a fact that the optimizer noted.
+    bool shown = !is_tensor_class(op.cls);
     for (size_t i = 0; i < signature.parameters.size(); ++i) {
       const Parameter& p = signature.parameters[i];
+      if (p.name == name) shown = true;
       if (p.name == name && (i < places || (p.default_value && *p.default_value == value))) shown = false;
     }
     // One value for the first parameter, which has a default: range(10).
     const bool first = list.empty() && !is_tensor_class(op.cls) && op.cls != OpClass::Merge &&
                        !signature.parameters.empty() && signature.parameters[0].name == name &&
                        signature.parameters[0].static_kind == StaticKind::Int;
-    if (shown) add(first ? to_string(value) : fmt::format("{}={}", name, to_string(value)));
+    if (shown) add(first ? to_string(value) : fmt::format("{}={}", name, attr_text(value)));
   }
 }
 

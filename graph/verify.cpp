@@ -16,7 +16,10 @@ class Verifier {
 
   std::vector<std::string> run() {
     if (!graph_.output().valid()) return {"the graph has no output"};
-    for (NodeId id : graph_.topological()) check_node(id);
+    for (NodeId id : graph_.topological()) {
+      check_node(id);
+      check_keeping(id);
+    }
     return std::move(problems_);
   }
 
@@ -47,6 +50,23 @@ class Verifier {
       if (n.op->cls == OpClass::Subset && graph_.expr(n.predicate).type != Type::scalar(Elem::Bool))
         problem(id, "the predicate is not a bool");
     }
+  }
+
+  // What is kept for the next epoch must not be drawn anew in each.
+  void check_keeping(NodeId id) {
+    const Node& n = graph_.node(id);
+    if (drawn_.size() < graph_.node_count()) drawn_.resize(graph_.node_count());
+    auto draws = [&](ExprId root) {
+      if (!root.valid() || static_cast<size_t>(root.index) >= graph_.expr_count()) return false;
+      for (ExprId part : graph_.topological(root))
+        if (graph_.expr(part).draw_id != 0) return true;
+      return false;
+    };
+    bool drawn = draws(n.predicate);
+    for (const Assign& a : n.assigns) drawn = drawn || draws(a.expr);
+    for (NodeId input : n.inputs) drawn = drawn || drawn_[static_cast<size_t>(input.index)];
+    if (drawn && n.op->algebra.keeps_rows) problem(id, "would keep what is drawn above it");
+    drawn_[static_cast<size_t>(id.index)] = drawn;
   }
 
   // The fields of the input, and what the node has assigned so far.
@@ -100,6 +120,7 @@ class Verifier {
 
   const Graph& graph_;
   ExprSet checked_;
+  std::vector<char> drawn_;  // by node
   std::vector<std::string> problems_;
 };
 

@@ -1,6 +1,14 @@
 #include "ops/stream_op.h"
 
 namespace zephon {
+namespace {
+
+std::optional<MergedStep> merge(const Node& outer, const Node& inner) {
+  if (inner.op != outer.op) return std::nullopt;
+  return MergedStep{outer.op, outer.attrs};
+}
+
+}  // namespace
 
 ZEPHON_OP_DEF(Cache) = {
     .name = "cache",
@@ -15,7 +23,7 @@ ZEPHON_OP_DEF(Cache) = {
         "no room are made again each time. Failures and what filters drop are kept too. Nothing is kept from run to "
         "run. Where streams are merged or batches cut above it, what the steps right above those make is kept.",
     .example = "range(4) | x = sqrt(f64(index)) | cache() | repeat(2)",
-    .algebra = {.keeps_rows = true},
+    .algebra = {.keeps_rows = true, .merge = merge},
     .define = {.stream = define_same},
     .infer_stream = infer_same,
 };

@@ -1,8 +1,12 @@
-#include <fmt/format.h>
-
+#include "graph/signature.h"
 #include "ops/tensor_op.h"
 
 namespace zephon {
+
+namespace ops {
+extern const OpDef BoxWithin;
+}
+
 namespace {
 
 ViewResult define(const Expr&, std::span<const int64_t> out, std::span<const Value* const> args, std::span<int64_t> in,
@@ -11,8 +15,7 @@ ViewResult define(const Expr&, std::span<const int64_t> out, std::span<const Val
   for (size_t i = 0; i < in.size(); ++i) {
     in[i] = i < 2 ? out[i] + box.at(static_cast<int64_t>(i)).i : out[i];
     if (in[i] < 0 || in[i] >= args[0]->shape()[i]) {
-      message = fmt::format("a box of {} x {} at ({}, {}) leaves the picture of {} x {}", box.at(2).i, box.at(3).i,
-                            box.at(0).i, box.at(1).i, args[0]->shape()[0], args[0]->shape()[1]);
+      message = box_leaves(box, args[0]->shape()[0], args[0]->shape()[1]);
       return ViewResult::Failed;
     }
   }
@@ -34,6 +37,14 @@ void build(IndexBuilder& b, const Expr&, std::span<const KVal> out, std::span<KV
   }
 }
 
+// Where no box leaves its picture.
+ExprId compose(Graph& graph, const Expr& outer, const Expr& inner) {
+  const ExprId box = add_call(graph, ops::BoxWithin, {inner.args[1], outer.args[1]});
+  Expr both = outer;
+  both.args = {inner.args[0], box};
+  return graph.add(std::move(both));
+}
+
 }  // namespace
 
 ZEPHON_OP_DEF(Crop) = {
@@ -47,6 +58,7 @@ ZEPHON_OP_DEF(Crop) = {
     .define = {.view = define},
     .kernel = {.view = build},
     .cuts_box = true,
+    .compose = compose,
 };
 
 }  // namespace zephon

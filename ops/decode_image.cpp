@@ -22,10 +22,23 @@ bool read_header(std::span<const uint8_t> bytes, const Attrs& attrs, JpegInfo& i
   return false;
 }
 
+// What relaxed rules permit: the fast DCT, and a scaled picture of which `region` still has the size that is wanted.
+JpegHow how_of(const Attrs& attrs, const JpegRegion& region) {
+  JpegHow how;
+  how.fast_dct = attrs.text("$dct") == "fast";
+  if (attrs.integer("$height") > 0)
+    how.eighths = least_eighths(region, attrs.integer("$height"), attrs.integer("$width"));
+  return how;
+}
+
 void infer_channels(InferCall& call) { call.result.shape[2] = Dim::of(jpeg_channels(mode_of(call.attrs))); }
 
 void infer_region(InferCall& call) {
-  if (call.args[1].box.size() == 2) std::copy_n(call.args[1].box.begin(), 2, call.result.shape.begin());
+  // Where the box is scaled, its size is not that of the result.
+  if (call.attrs.integer("$height") > 0)
+    std::fill_n(call.result.shape.begin(), 2, Dim());
+  else if (call.args[1].box.size() == 2)
+    std::copy_n(call.args[1].box.begin(), 2, call.result.shape.begin());
   infer_channels(call);
 }
 
@@ -35,8 +48,9 @@ void fail_rows(Value& picture, int64_t first, const Failure& failure) {
   for (int64_t i = std::max<int64_t>(0, first) * row; i < picture.size(); ++i) picture.fail_element(i, failure);
 }
 
-// The meaning: the whole picture, its rows from the first damaged one on failed.
-Value decode_whole(DefineCall& call, bool any_damage_fails_all) {
+// The meaning: the whole picture, its rows from the first damaged one on failed. `box`: the part that is wanted of it
+// (null: all), which decides how it may be scaled; becomes that part of the result.
+Value decode_whole(DefineCall& call, bool any_damage_fails_all, JpegRegion* box) {
   const Value& argument = call.arg(0);
   if (argument.any_failed()) return forward(argument);
   const std::string content = argument.at(0).s;
@@ -44,12 +58,15 @@ Value decode_whole(DefineCall& call, bool any_damage_fails_all) {
   JpegInfo info;
   std::string error;
   if (!read_header(bytes_of(content), attrs, info, error)) return Value::failed(call.failure(kBadPicture, error));
-  int64_t channels = jpeg_channels(mode_of(attrs));
-  Value picture(Elem::U8, {info.height, info.width, channels});
-  JpegResult result = decode_jpeg(bytes_of(content), mode_of(attrs), {0, 0, info.height, info.width},
-                                  picture.mutable_bytes().data(), static_cast<size_t>(info.width * channels));
+  const JpegHow how = how_of(attrs, box != nullptr ? *box : JpegRegion{0, 0, info.height, info.width});
+  if (box != nullptr && how.eighths < 8) *box = scaled_region(*box, how.eighths);
+  const int64_t channels = jpeg_channels(mode_of(attrs)), height = scaled_size(info.height, how.eighths),
+                width = scaled_size(info.width, how.eighths);
+  Value picture(Elem::U8, {height, width, channels});
+  JpegResult result = decode_jpeg(bytes_of(content), mode_of(attrs), {0, 0, height, width},
+                                  picture.mutable_bytes().data(), static_cast<size_t>(width * channels), how);
   int64_t good_rows = result.decoded ? result.first_damaged_row : 0;
-  if (good_rows < info.height) {
+  if (good_rows < height) {
     Failure failure = call.failure(
         kBadPicture, good_rows > 0 ? fmt::format("{}; good down to row {}", result.error, good_rows) : result.error);
     fail_rows(picture, any_damage_fails_all ? 0 : good_rows, failure);
@@ -57,7 +74,7 @@ Value decode_whole(DefineCall& call, bool any_damage_fails_all) {
   return picture;
 }
 
-Value define(DefineCall& call) { return decode_whole(call, call.expr().attrs.text("check") == "whole"); }
+Value define(DefineCall& call) { return decode_whole(call, call.expr().attrs.text("check") == "whole", nullptr); }
 
 Value define_shape(DefineCall& call) {
   const Value& argument = call.arg(0);
@@ -75,20 +92,20 @@ Value define_shape(DefineCall& call) {
 
 // crop(decode_image(...), box), by definition.
 Value define_region(DefineCall& call) {
-  Value whole = decode_whole(call, false);
-  if (whole.whole_failed()) return whole;
   const Value& box = call.arg(1);
+  JpegRegion region;
+  if (!box.any_failed()) region = {box.at(0).i, box.at(1).i, box.at(2).i, box.at(3).i};
+  Value whole = decode_whole(call, false, &region);
+  if (whole.whole_failed()) return whole;
   if (box.any_failed()) return forward(box);
-  int64_t top = box.at(0).i, left = box.at(1).i, height = box.at(2).i, width = box.at(3).i;
+  const auto [top, left, height, width] = region;
   int64_t channels = whole.shape()[2];
   Value out(Elem::U8, {height, width, channels});
   for (int64_t i = 0; i < out.size(); ++i) {
     Shape at = index_at(out.shape(), i);
     int64_t y = at[0] + top, x = at[1] + left;
     if (y < 0 || y >= whole.shape()[0] || x < 0 || x >= whole.shape()[1]) {
-      out.fail_element(
-          i, call.failure(kOutsideTensor, fmt::format("a box of {} x {} at ({}, {}) leaves the picture of {} x {}",
-                                                      height, width, top, left, whole.shape()[0], whole.shape()[1])));
+      out.fail_element(i, call.failure(kOutsideTensor, box_leaves(box, whole.shape()[0], whole.shape()[1])));
       continue;
     }
     int64_t from = (y * whole.shape()[1] + x) * channels + at[2];
@@ -101,7 +118,7 @@ Value define_region(DefineCall& call) {
   return out;
 }
 
-// Decodes `region` (height 0: the whole picture) into the output.
+// Decodes `region` of the picture (height 0: all of it) into the output.
 bool decode_into(NativeCall& call, JpegRegion region) {
   const Attrs& attrs = call.expr->attrs;
   std::span<const uint8_t> bytes = bytes_of(text_of(call.inputs[0]));
@@ -109,12 +126,15 @@ bool decode_into(NativeCall& call, JpegRegion region) {
   std::string error;
   if (!read_header(bytes, attrs, info, error)) return false;
   if (region.height == 0) region = {0, 0, info.height, info.width};
+  const JpegHow how = how_of(attrs, region);
+  if (how.eighths < 8) region = scaled_region(region, how.eighths);
   int64_t channels = jpeg_channels(mode_of(attrs));
   const int64_t shape[] = {region.height, region.width, channels};
   if (!place_output(call, shape)) return false;
   auto* out = static_cast<uint8_t*>(call.output->data);
   call.will_use(info.scratch_bytes);
-  return decode_jpeg(bytes, mode_of(attrs), region, out, static_cast<size_t>(region.width * channels)).good(region);
+  return decode_jpeg(bytes, mode_of(attrs), region, out, static_cast<size_t>(region.width * channels), how)
+      .good(region);
 }
 
 bool run(NativeCall& call) { return decode_into(call, {}); }
@@ -143,7 +163,8 @@ ZEPHON_OP_DEF(DecodeImageRegion) = {
     .name = "decode_image_region",
     .cls = OpClass::Opaque,
     .signature =
-        "bytes: bytes, box: box[h, w], mode: enum(rgb, gray) = rgb, max_pixels: int >= 1 = 178956970 -> u8[h, w, ?]",
+        "bytes: bytes, box: box[h, w], mode: enum(rgb, gray) = rgb, max_pixels: int >= 1 = 178956970, "
+        "$dct: enum(slow, fast) = slow, $height: int = 0, $width: int = 0 -> u8[h, w, ?]",
     .summary = "crop(decode_image(bytes), box), decoding little more than what is kept.",
     .prose = "What the optimizer makes of a crop that follows decode_image; the pixels are the same.",
     .example = "files(\"examples/data/photos/*/*.jpg\") | take(2) | x = bytes.decode_image_region(box(8, 8, 2, 2))",
@@ -173,7 +194,8 @@ ZEPHON_OP_DEF(DecodeImage) = {
     .cls = OpClass::Opaque,
     .signature =
         "bytes: bytes, mode: enum(rgb, gray) = rgb, max_pixels: int >= 1 = 178956970, "
-        "check: enum(needed, whole) = needed -> u8[?, ?, ?]",
+        "check: enum(needed, whole) = needed, $dct: enum(slow, fast) = slow, $height: int = 0, $width: int = 0 "
+        "-> u8[?, ?, ?]",
     .summary = "The pixels of a JPEG file: u8[height, width, 3], or u8[height, width, 1] for gray.",
     .prose =
         "libjpeg-turbo with the slow integer DCT and interpolated chroma, as Pillow decodes; CMYK and YCCK become RGB "

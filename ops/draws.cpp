@@ -172,6 +172,12 @@ ZEPHON_OP_DEF(Randint) = {
     .define = {.tensor = define},
     .kernel = {.native = run_randint},
     .infer = infer_randint,
+    .bounds =
+        [](const Attrs& attrs, std::string_view, int64_t& least, int64_t& greatest) {
+          least = attrs.integer("low");
+          greatest = attrs.integer("high") - 1;
+          return true;
+        },
 };
 
 }  // namespace zephon

@@ -5,6 +5,9 @@
 #include "ops/stream_op.h"
 
 namespace zephon {
+namespace ops {
+extern const OpDef Select;
+}
 namespace {
 
 bool dropped(const Node& node, const std::string& field) {
@@ -40,6 +43,19 @@ void infer(const Node& node, std::span<const StreamType> inputs, StreamType& out
   out.fields.erase_if([&](const Field& field) { return dropped(node, field.name); });
 }
 
+std::optional<MergedStep> merge(const Node& outer, const Node& inner) {
+  if (inner.op != outer.op && inner.op != &ops::Select) return std::nullopt;
+  MergedStep step{inner.op, inner.attrs};
+  auto fields = inner.attrs.get<std::vector<std::string>>("fields");
+  const auto& gone = outer.attrs.get<std::vector<std::string>>("fields");
+  if (inner.op == outer.op)
+    fields.insert(fields.end(), gone.begin(), gone.end());
+  else
+    std::erase_if(fields, [&](const std::string& field) { return dropped(outer, field); });
+  step.attrs.set("fields", std::move(fields));
+  return step;
+}
+
 }  // namespace
 
 ZEPHON_OP_DEF(Drop) = {
@@ -48,6 +64,7 @@ ZEPHON_OP_DEF(Drop) = {
     .signature = "stream, fields: strings -> stream",
     .summary = "Removes the named fields and keeps the others.",
     .example = "range(4) | x = index * 2 | drop index",
+    .algebra = {.merge = merge},
     .define = {.stream = define},
     .infer_stream = infer,
 };

@@ -26,7 +26,10 @@ class FilterStream final : public InputStream {
     const LazyValue verdict = context_.evaluate(context_.node().predicate, sample);
     const Value& value = verdict->force();
     if (!value.any_failed()) return value.at(0).i != 0;
-    if (!sample.verdict) sample.verdict = std::make_shared<const Failure>(*value.failure());
+    if (!sample.verdict || (sample.failed_by && is_written_before(context_.node(), *sample.failed_by))) {
+      sample.verdict = std::make_shared<const Failure>(*value.failure());
+      sample.failed_by = &context_.node();
+    }
     return true;
   }
 

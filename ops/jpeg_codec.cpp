@@ -65,7 +65,8 @@ class Decoder {
   Decoder& operator=(const Decoder&) = delete;
 
   bool read_header(JpegInfo& info);
-  void decode(JpegMode mode, const JpegRegion& region, uint8_t* out, size_t row_stride, JpegResult& result);
+  void decode(JpegMode mode, const JpegRegion& region, uint8_t* out, size_t row_stride, const JpegHow& how,
+              JpegResult& result);
   std::string failure() const {
     return ran_out_ && !in_scan_ ? std::string("truncated before the first scan") : std::string(message_.data());
   }
@@ -88,7 +89,7 @@ class Decoder {
 
   // The functions that libjpeg may leave by longjmp: nothing with a destructor lives in their frames.
   bool guarded_header();
-  bool guarded_decode(JpegMode mode, const JpegRegion& region, uint8_t* out, size_t row_stride);
+  bool guarded_decode(JpegMode mode, const JpegRegion& region, uint8_t* out, size_t row_stride, const JpegHow& how);
   void read_rows(JpegMode mode, const JpegRegion& region, int64_t first_column, uint8_t* out, size_t row_stride);
   void convert_row(JpegMode mode, const uint8_t* in, int64_t width, uint8_t* out) const;
   int64_t row_of_damage() const;
@@ -142,7 +143,7 @@ void Decoder::on_warning() {
 
 int64_t Decoder::row_of_damage() const {
   if (cinfo_.inputctl == nullptr || cinfo_.inputctl->has_multiple_scans || cinfo_.upsample == nullptr) return 0;
-  int64_t row = int64_t{cinfo_.input_iMCU_row} * cinfo_.max_v_samp_factor * DCTSIZE;
+  int64_t row = int64_t{cinfo_.input_iMCU_row} * cinfo_.max_v_samp_factor * cinfo_.min_DCT_scaled_size;
   return std::max<int64_t>(0, row - (cinfo_.upsample->need_context_rows ? 1 : 0));
 }
 
@@ -236,14 +237,17 @@ void Decoder::read_rows(JpegMode mode, const JpegRegion& region, int64_t first_c
   }
 }
 
-bool Decoder::guarded_decode(JpegMode mode, const JpegRegion& region, uint8_t* out, size_t row_stride) {
+bool Decoder::guarded_decode(JpegMode mode, const JpegRegion& region, uint8_t* out, size_t row_stride,
+                             const JpegHow& how) {
   if (setjmp(escape_) != 0) return false;
   if (cinfo_.num_components == 4) {
     cinfo_.out_color_space = JCS_CMYK;
   } else {
     cinfo_.out_color_space = mode == JpegMode::Gray ? JCS_GRAYSCALE : JCS_RGB;
   }
-  cinfo_.dct_method = JDCT_ISLOW;
+  cinfo_.dct_method = how.fast_dct ? JDCT_IFAST : JDCT_ISLOW;
+  cinfo_.scale_num = static_cast<unsigned>(how.eighths);
+  cinfo_.scale_denom = 8;
   cinfo_.do_fancy_upsampling = TRUE;
   jpeg_start_decompress(&cinfo_);
   int64_t first_column = 0;
@@ -256,12 +260,17 @@ bool Decoder::guarded_decode(JpegMode mode, const JpegRegion& region, uint8_t* o
   } else {
     // The arithmetic decoder reads zeros behind the end of its data without a word.
     if (cinfo_.arith_code && !has_end_marker()) damage_all("the end marker is missing");
-    if (region.width < int64_t{cinfo_.output_width}) {
-      // Interpolation of chroma looks one pixel to either side, and treats the edge of what is cut out as the
-      // picture's.
-      bool wider = false;
-      for (int i = 0; i < cinfo_.num_components; ++i)
-        wider |= cinfo_.comp_info[i].h_samp_factor < cinfo_.max_h_samp_factor;
+    // Interpolation of chroma looks one pixel to either side, and treats the edge of what is cut out as the picture's.
+    // Where a scaled picture has chroma of other blocks that is still interpolated, the library mistakes where that is.
+    bool wider = false, cuts = true;
+    for (int i = 0; i < cinfo_.num_components; ++i) {
+      const jpeg_component_info& part = cinfo_.comp_info[i];
+      const bool interpolated =
+          part.h_samp_factor * part.DCT_scaled_size < cinfo_.max_h_samp_factor * cinfo_.min_DCT_scaled_size;
+      wider |= interpolated;
+      cuts &= !interpolated || part.DCT_scaled_size == cinfo_.min_DCT_scaled_size;
+    }
+    if (cuts && region.width < int64_t{cinfo_.output_width}) {
       int64_t left = std::max<int64_t>(0, region.left - (wider ? 1 : 0));
       // The library chose its interpolation for the whole width; less than three chroma samples would break it.
       int64_t right = std::max(region.left + region.width + (wider ? 1 : 0), left + 3 * cinfo_.max_h_samp_factor);
@@ -276,13 +285,27 @@ bool Decoder::guarded_decode(JpegMode mode, const JpegRegion& region, uint8_t* o
   return true;
 }
 
-void Decoder::decode(JpegMode mode, const JpegRegion& region, uint8_t* out, size_t row_stride, JpegResult& result) {
-  result.decoded = guarded_decode(mode, region, out, row_stride);
-  result.first_damaged_row = damaged_ ? damaged_row_ : int64_t{cinfo_.image_height};
+void Decoder::decode(JpegMode mode, const JpegRegion& region, uint8_t* out, size_t row_stride, const JpegHow& how,
+                     JpegResult& result) {
+  result.decoded = guarded_decode(mode, region, out, row_stride, how);
+  result.first_damaged_row = damaged_ ? damaged_row_ : scaled_size(cinfo_.image_height, how.eighths);
   if (damaged_ || !result.decoded) result.error = failure();
 }
 
 }  // namespace
+
+int least_eighths(const JpegRegion& region, int64_t height, int64_t width) {
+  // Of the library's sizes these have vector code.
+  for (int eighths : {1, 2, 4})
+    if (region.height * eighths >= height * 8 && region.width * eighths >= width * 8) return eighths;
+  return 8;
+}
+
+JpegRegion scaled_region(const JpegRegion& region, int eighths) {
+  const int64_t top = region.top * eighths / 8, left = region.left * eighths / 8;
+  return {top, left, scaled_size(region.top + region.height, eighths) - top,
+          scaled_size(region.left + region.width, eighths) - left};
+}
 
 bool probe_jpeg(std::span<const uint8_t> bytes, JpegInfo& info, std::string& error) {
   error = not_a_jpeg(bytes);
@@ -294,7 +317,7 @@ bool probe_jpeg(std::span<const uint8_t> bytes, JpegInfo& info, std::string& err
 }
 
 JpegResult decode_jpeg(std::span<const uint8_t> bytes, JpegMode mode, const JpegRegion& region, uint8_t* out,
-                       size_t row_stride) {
+                       size_t row_stride, const JpegHow& how) {
   JpegResult result;
   result.error = not_a_jpeg(bytes);
   if (!result.error.empty()) return result;
@@ -303,10 +326,12 @@ JpegResult decode_jpeg(std::span<const uint8_t> bytes, JpegMode mode, const Jpeg
   if (!decoder.read_header(info)) {
     result.error = decoder.failure();
   } else if (region.top < 0 || region.left < 0 || region.height < 1 || region.width < 1 ||
-             region.top + region.height > info.height || region.left + region.width > info.width) {
-    result.error = fmt::format("the region is outside the picture of {} x {}", info.height, info.width);
+             region.top + region.height > scaled_size(info.height, how.eighths) ||
+             region.left + region.width > scaled_size(info.width, how.eighths)) {
+    result.error = fmt::format("the region is outside the picture of {} x {}", scaled_size(info.height, how.eighths),
+                               scaled_size(info.width, how.eighths));
   } else {
-    decoder.decode(mode, region, out, row_stride, result);
+    decoder.decode(mode, region, out, row_stride, how, result);
   }
   return result;
 }

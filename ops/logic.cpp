@@ -46,6 +46,7 @@ ZEPHON_OP_DEF(And) = {
     .define = {.scalar = define_and, .lazy = true},
     .kernel = {.pointwise = [](KernelBuilder& b, const Expr&,
                                std::span<const KVal> args) { return b.bit_and(args[0], args[1]); }},
+    .conjunction = true,
 };
 
 ZEPHON_OP_DEF(Or) = {

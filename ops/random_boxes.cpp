@@ -112,6 +112,7 @@ ZEPHON_OP_DEF(RandomCropBox) = {
     .cost = {.ns_per_call = 60, .ns_per_element = 0},
     .define = {.tensor = define_crop},
     .kernel = {.native = run_crop},
+    .fits_box = true,
     .shape_only = true,
 };
 
@@ -131,6 +132,7 @@ ZEPHON_OP_DEF(RandomResizedCropBox) = {
     .define = {.tensor = define_resized_crop},
     .kernel = {.native = run_resized_crop},
     .infer = infer_resized_crop,
+    .fits_box = true,
     .shape_only = true,
 };
 

@@ -49,6 +49,14 @@ std::unique_ptr<Source> open(const Node& node, const OpenContext&, Failure&) {
   return std::make_unique<RangeSource>(Bounds(node.attrs));
 }
 
+bool bounds(const Attrs& attrs, std::string_view field, int64_t& least, int64_t& greatest) {
+  const Bounds of(attrs);
+  if (field != "index" || of.end <= of.begin) return false;
+  least = of.begin;
+  greatest = of.end - 1;
+  return true;
+}
+
 void infer(const Node&, std::span<const StreamType>, StreamType& out, std::string&) {
   out = {};
   out.fields = {{"index", Type::scalar(Elem::I64)}};
@@ -65,6 +73,7 @@ ZEPHON_OP_DEF(Range) = {
     .example = "range(5)",
     .kernel = {.open = open},
     .infer_stream = infer,
+    .bounds = bounds,
 };
 
 }  // namespace zephon

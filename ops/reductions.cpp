@@ -191,6 +191,7 @@ ZEPHON_OP_DEF(Sum) = {
     .define = {.tensor = define_sum},
     .kernel = {.reduce = {.init = init_zero, .combine = combine_sum, .finish = finish_same}},
     .infer = infer,
+    .any_order = AnyOrder::Integers,
     .promotes = true,
 };
 
@@ -219,6 +220,7 @@ ZEPHON_OP_DEF(Min) = {
     .define = {.tensor = define_extreme<true>},
     .kernel = {.reduce = {.init = init_extreme<true>, .combine = combine_extreme<true>, .finish = finish_extreme}},
     .infer = infer,
+    .any_order = AnyOrder::Yes,
 };
 
 ZEPHON_OP_DEF(Max) = {
@@ -232,6 +234,7 @@ ZEPHON_OP_DEF(Max) = {
     .define = {.tensor = define_extreme<false>},
     .kernel = {.reduce = {.init = init_extreme<false>, .combine = combine_extreme<false>, .finish = finish_extreme}},
     .infer = infer,
+    .any_order = AnyOrder::Yes,
 };
 
 ZEPHON_OP_DEF(Any) = {
@@ -245,6 +248,7 @@ ZEPHON_OP_DEF(Any) = {
                           .combine = [](KernelBuilder& b, const Expr&, KVal a, KVal x) { return b.bit_or(a, x); },
                           .finish = finish_same}},
     .infer = infer,
+    .any_order = AnyOrder::Yes,
 };
 
 ZEPHON_OP_DEF(All) = {
@@ -258,6 +262,7 @@ ZEPHON_OP_DEF(All) = {
                           .combine = [](KernelBuilder& b, const Expr&, KVal a, KVal x) { return b.bit_and(a, x); },
                           .finish = finish_same}},
     .infer = infer,
+    .any_order = AnyOrder::Yes,
 };
 
 }  // namespace zephon

@@ -31,14 +31,51 @@ struct TapGroup {
   int8_t digits[3][4];
 };
 
-// Where things lie in scratch: this, both passes' ranges, both passes' weights, then rows.
+// One axis of a geometry: a part of the output, made of a part of the input.
+struct Axis {
+  int64_t whole_in, in_first, in_count, whole_out, out_first, out_count;
+
+  static Axis rows(const ResampleGeometry& g) {
+    return {g.whole_in_h, g.in_top, g.in_h, g.whole_out_h, g.out_top, g.out_h};
+  }
+  static Axis columns(const ResampleGeometry& g) {
+    return {g.whole_in_w, g.in_left, g.in_w, g.whole_out_w, g.out_left, g.out_w};
+  }
+  bool possible() const {
+    auto inside = [](int64_t first, int64_t count, int64_t whole) {
+      return first >= 0 && count >= 1 && whole <= kLongest && first <= whole - count;
+    };
+    return inside(in_first, in_count, whole_in) && inside(out_first, out_count, whole_out);
+  }
+  // The input positions that the output is made of; ranges move with the output.
+  TapRange needed() const {
+    const int64_t first = tap_range(whole_in, whole_out, out_first).first;
+    const TapRange last = tap_range(whole_in, whole_out, out_first + out_count - 1);
+    return {first, last.first + last.count - first};
+  }
+  bool holds(const TapRange& range) const {
+    return range.first >= in_first && range.first + range.count <= in_first + in_count;
+  }
+  static constexpr int64_t kLongest = int64_t{1} << 24;
+};
+
+bool possible(const ResampleGeometry& g) {
+  return Axis::rows(g).possible() && Axis::columns(g).possible() && g.channels >= 1;
+}
+
+// Where things lie in scratch: this, both passes' ranges, both passes' weights, then rows. Positions count from the
+// first that is needed (rows) or at hand (columns).
 struct Layout {
-  int64_t taps_x, taps_y, groups_x, groups_y, row_bytes, padded_bytes;
+  Elem elem;
+  int64_t channels, out_w, taps_x, taps_y, groups_x, groups_y, row_bytes, padded_bytes;
+  TapRange needed_rows;
   size_t ranges_x, ranges_y, weights_x, weights_y, padded_rows, rows, end;
 
-  Layout(Elem elem, int64_t in_h, int64_t in_w, int64_t channels, int64_t out_h, int64_t out_w) {
-    taps_x = max_taps(in_w, out_w);
-    taps_y = max_taps(in_h, out_h);
+  Layout(Elem type, const ResampleGeometry& g) : elem(type), channels(g.channels), out_w(g.out_w) {
+    const int64_t in_w = g.in_w, out_h = g.out_h;
+    taps_x = max_taps(g.whole_in_w, g.whole_out_w);
+    taps_y = max_taps(g.whole_in_h, g.whole_out_h);
+    needed_rows = Axis::rows(g).needed();
     groups_x = (taps_x + kGroup - 1) / kGroup;
     groups_y = (taps_y + kGroup - 1) / kGroup;
     auto size = static_cast<int64_t>(elem_size(elem));
@@ -57,7 +94,7 @@ struct Layout {
     weights_x = place(out_w * bytes_x);
     weights_y = place(out_h * bytes_y);
     padded_rows = place(kRowsAtOnce * padded_bytes);
-    rows = place(in_h * row_bytes);
+    rows = place(needed_rows.count * row_bytes);
     end = static_cast<size_t>(at);
   }
 };
@@ -77,22 +114,26 @@ void put_weight(CpuLevel level, TapGroup* groups, int64_t tap, double weight) {
   }
 }
 
-// Ranges, and weights as fixed-point groups (u8) or doubles (f32), of every output position along one axis. Returns the
-// most groups that a position uses.
-int64_t write_taps(CpuLevel level, Elem elem, int64_t in_size, int64_t out_size, int64_t groups_each, TapRange* ranges,
+// Ranges, counted from `origin`, and weights as fixed-point groups (u8) or doubles (f32), of every output position
+// along one axis. Returns the most groups that a position uses.
+int64_t write_taps(CpuLevel level, Elem elem, const Axis& axis, int64_t origin, int64_t groups_each, TapRange* ranges,
                    void* weights) {
-  int64_t taps = max_taps(in_size, out_size), most = 0;
+  int64_t taps = max_taps(axis.whole_in, axis.whole_out), most = 0;
+  auto range_of = [&](int64_t x, double* into) {
+    TapRange range = bilinear_taps(axis.whole_in, axis.whole_out, axis.out_first + x, into);
+    range.first -= origin;
+    return range;
+  };
   if (elem != Elem::U8) {
-    for (int64_t x = 0; x < out_size; ++x)
-      ranges[x] = bilinear_taps(in_size, out_size, x, static_cast<double*>(weights) + x * taps);
+    for (int64_t x = 0; x < axis.out_count; ++x) ranges[x] = range_of(x, static_cast<double*>(weights) + x * taps);
     return 0;
   }
   thread_local std::vector<double> exact;
   if (exact.size() < static_cast<size_t>(taps)) exact.resize(static_cast<size_t>(taps));
   auto* groups = static_cast<TapGroup*>(weights);
-  std::memset(groups, 0, static_cast<size_t>(out_size * groups_each) * sizeof(TapGroup));
-  for (int64_t x = 0; x < out_size; ++x, groups += groups_each) {
-    ranges[x] = bilinear_taps(in_size, out_size, x, exact.data());
+  std::memset(groups, 0, static_cast<size_t>(axis.out_count * groups_each) * sizeof(TapGroup));
+  for (int64_t x = 0; x < axis.out_count; ++x, groups += groups_each) {
+    ranges[x] = range_of(x, exact.data());
     most = std::max(most, ranges[x].count);
     for (int64_t i = 0; i < ranges[x].count; ++i) put_weight(level, groups, i, exact[static_cast<size_t>(i)]);
   }
@@ -330,9 +371,8 @@ void horizontal_u8(CpuLevel level, const uint8_t* in, int64_t row_stride, int64_
   }
 }
 
-void horizontal_f32(const float* in, int64_t in_w, int64_t channels, int64_t out_w, const TapRange* ranges,
+void horizontal_f32(const float* in, int64_t channels, int64_t out_w, int64_t taps, const TapRange* ranges,
                     const double* weights, float* out) {
-  int64_t taps = max_taps(in_w, out_w);
   for (int64_t x = 0; x < out_w; ++x, weights += taps) {
     for (int64_t c = 0; c < channels; ++c) {
       double sum = 0;
@@ -384,61 +424,70 @@ int64_t max_taps(int64_t in_size, int64_t out_size) {
   return static_cast<int64_t>(std::ceil(std::max(scale, 1.0))) * 2 + 1;
 }
 
-TapRange bilinear_taps(int64_t in_size, int64_t out_size, int64_t x, double* weights) {
+TapRange tap_range(int64_t in_size, int64_t out_size, int64_t x) {
   double scale = static_cast<double>(in_size) / static_cast<double>(out_size), half_width = std::max(scale, 1.0);
-  double center = (static_cast<double>(x) + 0.5) * scale, per_pixel = 1.0 / half_width, total = 0;
+  double center = (static_cast<double>(x) + 0.5) * scale;
   auto first = std::max<int64_t>(0, static_cast<int64_t>(center - half_width + 0.5));
   auto last = std::min(in_size, static_cast<int64_t>(center + half_width + 0.5));
-  for (int64_t i = first; i < last; ++i) {
-    double distance = std::abs((static_cast<double>(i) - center + 0.5) * per_pixel);
-    double weight = distance < 1.0 ? 1.0 - distance : 0.0;
-    weights[i - first] = weight;
-    total += weight;
-  }
-  for (int64_t i = 0; i < last - first; ++i) weights[i] /= total;
   return {first, last - first};
 }
 
-size_t resample_scratch_bytes(Elem elem, int64_t in_h, int64_t in_w, int64_t channels, int64_t out_h, int64_t out_w) {
-  return Layout(elem, in_h, in_w, channels, out_h, out_w).end;
+TapRange bilinear_taps(int64_t in_size, int64_t out_size, int64_t x, double* weights) {
+  double scale = static_cast<double>(in_size) / static_cast<double>(out_size), half_width = std::max(scale, 1.0);
+  double center = (static_cast<double>(x) + 0.5) * scale, per_pixel = 1.0 / half_width, total = 0;
+  const TapRange range = tap_range(in_size, out_size, x);
+  for (int64_t i = 0; i < range.count; ++i) {
+    double distance = std::abs((static_cast<double>(range.first + i) - center + 0.5) * per_pixel);
+    weights[i] = distance < 1.0 ? 1.0 - distance : 0.0;
+    total += weights[i];
+  }
+  for (int64_t i = 0; i < range.count; ++i) weights[i] /= total;
+  return range;
 }
 
-void resample_horizontal(CpuLevel level, Elem elem, const void* in, int64_t row_stride, int64_t in_h, int64_t in_w,
-                         int64_t channels, int64_t out_h, int64_t out_w, void* scratch) {
+size_t resample_scratch_bytes(Elem elem, const ResampleGeometry& geometry) {
+  return possible(geometry) ? Layout(elem, geometry).end : sizeof(Layout);
+}
+
+bool resample_horizontal(CpuLevel level, Elem elem, const void* in, int64_t row_stride, const ResampleGeometry& g,
+                         void* scratch) {
+  const Axis across = Axis::columns(g), down = Axis::rows(g);
+  if (!possible(g) || !across.holds(across.needed()) || !down.holds(down.needed())) return false;
   auto* base = static_cast<uint8_t*>(scratch);
-  const Layout& at = *new (scratch) Layout(elem, in_h, in_w, channels, out_h, out_w);
+  const Layout& at = *new (scratch) Layout(elem, g);
   auto* ranges = reinterpret_cast<TapRange*>(base + at.ranges_x);
-  if (channels > 4) level = CpuLevel::X86_64;  // the horizontal kernels keep a pixel in 32 bits a channel, 4 of them
-  int64_t used = write_taps(level, elem, in_w, out_w, at.groups_x, ranges, base + at.weights_x);
-  write_taps(level, elem, in_h, out_h, at.groups_y, reinterpret_cast<TapRange*>(base + at.ranges_y),
+  if (g.channels > 4) level = CpuLevel::X86_64;  // the horizontal kernels keep a pixel in 32 bits a channel, 4 of them
+  int64_t used = write_taps(level, elem, across, g.in_left, at.groups_x, ranges, base + at.weights_x);
+  write_taps(level, elem, down, at.needed_rows.first, at.groups_y, reinterpret_cast<TapRange*>(base + at.ranges_y),
              base + at.weights_y);
-  const auto* picture = static_cast<const uint8_t*>(in);
+  const auto* picture = static_cast<const uint8_t*>(in) + (at.needed_rows.first - g.in_top) * row_stride;
   if (elem == Elem::U8) {
-    RowTask task{ranges, reinterpret_cast<const TapGroup*>(base + at.weights_x), at.groups_x, used, out_w, channels};
-    horizontal_u8(level, picture, row_stride, in_h, in_w, task, base + at.padded_rows, at.padded_bytes, base + at.rows,
-                  at.row_bytes);
-    return;
+    RowTask task{ranges,    reinterpret_cast<const TapGroup*>(base + at.weights_x), at.groups_x, used, g.out_w,
+                 g.channels};
+    horizontal_u8(level, picture, row_stride, at.needed_rows.count, g.in_w, task, base + at.padded_rows,
+                  at.padded_bytes, base + at.rows, at.row_bytes);
+    return true;
   }
-  for (int64_t y = 0; y < in_h; ++y)
-    horizontal_f32(reinterpret_cast<const float*>(picture + y * row_stride), in_w, channels, out_w, ranges,
+  for (int64_t y = 0; y < at.needed_rows.count; ++y)
+    horizontal_f32(reinterpret_cast<const float*>(picture + y * row_stride), g.channels, g.out_w, at.taps_x, ranges,
                    reinterpret_cast<const double*>(base + at.weights_x),
                    reinterpret_cast<float*>(base + at.rows + static_cast<size_t>(y * at.row_bytes)));
+  return true;
 }
 
-void resample_vertical(CpuLevel level, Elem elem, const void* scratch, int64_t y, int64_t channels, int64_t out_w,
-                       void* row) {
+void resample_vertical(CpuLevel level, Elem elem, const void* scratch, int64_t y, void* row) {
   const Layout& at = *static_cast<const Layout*>(scratch);  // written by the horizontal pass
   const auto* base = static_cast<const uint8_t*>(scratch);
   const TapRange& range = reinterpret_cast<const TapRange*>(base + at.ranges_y)[y];
   const uint8_t* rows = base + at.rows;
-  int64_t count = out_w * channels;
+  int64_t count = at.out_w * at.channels;
   if (elem == Elem::F32) {
     const auto* weights = reinterpret_cast<const double*>(base + at.weights_y) + y * at.taps_y;
     vertical_f32(range, weights, rows, at.row_bytes, count, static_cast<float*>(row));
     return;
   }
   const TapGroup* weights = reinterpret_cast<const TapGroup*>(base + at.weights_y) + y * at.groups_y;
-  if (channels > 4) level = CpuLevel::X86_64;  // as the weights were written
+  if (at.channels > 4) level = CpuLevel::X86_64;  // as the weights were written
   auto* out = static_cast<uint8_t*>(row);
   switch (level) {
     case CpuLevel::X86_64:
@@ -450,16 +499,6 @@ void resample_vertical(CpuLevel level, Elem elem, const void* scratch, int64_t y
   }
 }
 
-constinit const ResampleKernel kBilinearResample = {
-    .scratch_bytes = resample_scratch_bytes,
-    .horizontal =
-        [](Elem elem, const void* in, int64_t row_stride, int64_t in_h, int64_t in_w, int64_t channels, int64_t out_h,
-           int64_t out_w, void* scratch) {
-          resample_horizontal(cpu_level(), elem, in, row_stride, in_h, in_w, channels, out_h, out_w, scratch);
-        },
-    .vertical = [](Elem elem, const void* scratch, int64_t y, int64_t, int64_t, int64_t channels, int64_t,
-                   int64_t out_w,
-                   void* row) { resample_vertical(cpu_level(), elem, scratch, y, channels, out_w, row); },
-};
+constinit const ResampleKernel kBilinearResample = kBilinearFunctions;
 
 }  // namespace zephon

@@ -24,18 +24,27 @@ struct TapRange {
   int64_t first = 0, count = 0;
 };
 int64_t max_taps(int64_t in_size, int64_t out_size);
+TapRange tap_range(int64_t in_size, int64_t out_size, int64_t x);
 /// Fills `weights` (room for max_taps) with the normalised f64 weights.
 TapRange bilinear_taps(int64_t in_size, int64_t out_size, int64_t x, double* weights);
 
 /// As ResampleKernel says, on the instructions of `level`. Sizes are at least 1; elem is U8 or F32. Scratch is 64-byte
-/// aligned and holds the weights of both passes and the picture after the horizontal pass.
-size_t resample_scratch_bytes(Elem elem, int64_t in_h, int64_t in_w, int64_t channels, int64_t out_h, int64_t out_w);
-void resample_horizontal(CpuLevel level, Elem elem, const void* in, int64_t row_stride, int64_t in_h, int64_t in_w,
-                         int64_t channels, int64_t out_h, int64_t out_w, void* scratch);
-void resample_vertical(CpuLevel level, Elem elem, const void* scratch, int64_t y, int64_t channels, int64_t out_w,
-                       void* row);
+/// aligned and holds the weights of both passes and the rows of the picture that are needed, after the horizontal pass.
+size_t resample_scratch_bytes(Elem elem, const ResampleGeometry& geometry);
+bool resample_horizontal(CpuLevel level, Elem elem, const void* in, int64_t row_stride,
+                         const ResampleGeometry& geometry, void* scratch);
+void resample_vertical(CpuLevel level, Elem elem, const void* scratch, int64_t y, void* row);
 
-/// The above at cpu_level().
+/// The above at cpu_level(), of whole pictures.
+inline constexpr ResampleKernel kBilinearFunctions = {
+    .scratch_bytes = resample_scratch_bytes,
+    .horizontal =
+        [](Elem elem, const void* in, int64_t row_stride, const ResampleGeometry& geometry, void* scratch) {
+          return resample_horizontal(cpu_level(), elem, in, row_stride, geometry, scratch);
+        },
+    .vertical = [](Elem elem, const void* scratch, int64_t y,
+                   void* row) { resample_vertical(cpu_level(), elem, scratch, y, row); },
+};
 extern const ResampleKernel kBilinearResample;
 
 }  // namespace zephon

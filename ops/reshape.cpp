@@ -75,6 +75,16 @@ void build(IndexBuilder& b, const Expr& expr, std::span<const KVal> out, std::sp
   }
 }
 
+// Where the counts are known: a failure would name the shape between.
+ExprId compose(Graph& graph, const Expr& outer, const Expr& inner) {
+  const Type& type = graph.expr(inner.args[0]).type;
+  if (!type.has_static_shape() || !outer.type.has_static_shape()) return {};
+  if (type == outer.type) return inner.args[0];
+  Expr both = outer;
+  both.args = inner.args;
+  return graph.add(std::move(both));
+}
+
 }  // namespace
 
 ZEPHON_OP_DEF(Reshape) = {
@@ -88,6 +98,8 @@ ZEPHON_OP_DEF(Reshape) = {
     .define = {.view = define},
     .kernel = {.view = build},
     .infer = infer,
+    .permutes = true,
+    .compose = compose,
 };
 
 }  // namespace zephon

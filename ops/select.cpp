@@ -5,6 +5,9 @@
 #include "ops/stream_op.h"
 
 namespace zephon {
+namespace ops {
+extern const OpDef Drop;
+}
 namespace {
 
 const std::vector<std::string>& fields_of(const Node& node) {
@@ -49,6 +52,12 @@ void infer(const Node& node, std::span<const StreamType> inputs, StreamType& out
   }
 }
 
+// Of what another choice has left, which is all that was there.
+std::optional<MergedStep> merge(const Node& outer, const Node& inner) {
+  if (inner.op != outer.op && inner.op != &ops::Drop) return std::nullopt;
+  return MergedStep{outer.op, outer.attrs};
+}
+
 }  // namespace
 
 ZEPHON_OP_DEF(Select) = {
@@ -57,6 +66,7 @@ ZEPHON_OP_DEF(Select) = {
     .signature = "stream, fields: strings -> stream",
     .summary = "Keeps the named fields, in the order named.",
     .example = "range(4) | x = index * 2 | select x",
+    .algebra = {.merge = merge},
     .define = {.stream = define},
     .infer_stream = infer,
 };

@@ -67,6 +67,18 @@ void infer(const Node& node, std::span<const StreamType> inputs, StreamType& out
     error = fmt::format("`index` is {}, and there are {} shards, numbered from 0", share.index, share.count);
 }
 
+// Of each `count` the `index`-th, and of these each `outer.count` the `outer.index`-th.
+std::optional<MergedStep> merge(const Node& outer, const Node& inner) {
+  if (inner.op != outer.op) return std::nullopt;
+  const int64_t count = inner.attrs.integer("num_shards");
+  int64_t shards = 0;
+  if (__builtin_mul_overflow(count, outer.attrs.integer("num_shards"), &shards)) return std::nullopt;
+  MergedStep step{outer.op, outer.attrs};
+  step.attrs.set("num_shards", shards);
+  step.attrs.set("index", inner.attrs.integer("index") + count * outer.attrs.integer("index"));
+  return step;
+}
+
 }  // namespace
 
 ZEPHON_OP_DEF(Shard) = {
@@ -75,7 +87,7 @@ ZEPHON_OP_DEF(Shard) = {
     .signature = "stream, num_shards: int >= 1, index: int >= 0 -> stream",
     .summary = "Keeps each sample whose number in the stream, modulo `num_shards`, is `index`.",
     .example = "range(10) | shard(3, 1)",
-    .algebra = {.counts_arrivals = true},
+    .algebra = {.counts_arrivals = true, .merge = merge},
     .define = {.stream = define},
     .kernel = {.row_op = make_rows, .index_map = &kIndexMap},
     .infer_stream = infer,

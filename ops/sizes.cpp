@@ -50,6 +50,11 @@ bool run_bytes(NativeCall& call) {
   return true;
 }
 
+bool count_bounds(const Attrs&, std::string_view, int64_t& least, int64_t&) {
+  least = 0;
+  return true;
+}
+
 }  // namespace
 
 ZEPHON_OP_DEF(Height) = {
@@ -62,6 +67,7 @@ ZEPHON_OP_DEF(Height) = {
     .define = {.tensor = define<0>},
     .kernel = {.native = run<0>},
     .shape_only = true,
+    .bounds = count_bounds,
 };
 
 ZEPHON_OP_DEF(Width) = {
@@ -74,6 +80,7 @@ ZEPHON_OP_DEF(Width) = {
     .define = {.tensor = define<1>},
     .kernel = {.native = run<1>},
     .shape_only = true,
+    .bounds = count_bounds,
 };
 
 ZEPHON_OP_DEF(Len) = {
@@ -88,6 +95,7 @@ ZEPHON_OP_DEF(Len) = {
     .kernel = {.native = run_len},
     .infer = infer_len,
     .shape_only = true,  // a text has no form that is only a shape
+    .bounds = count_bounds,
 };
 
 ZEPHON_OP_DEF(ByteLength) = {
@@ -98,6 +106,7 @@ ZEPHON_OP_DEF(ByteLength) = {
     .example = "files(\"examples/data/photos/*/*.jpg\") | take(2) | x = path.byte_length()",
     .define = {.scalar = define_bytes},
     .kernel = {.native = run_bytes},
+    .bounds = count_bounds,
 };
 
 }  // namespace zephon

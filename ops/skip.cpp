@@ -1,6 +1,9 @@
 #include "ops/stream_op.h"
 
 namespace zephon {
+namespace ops {
+extern const OpDef Take;
+}
 namespace {
 
 class SkipStream final : public InputStream {
@@ -63,6 +66,22 @@ void infer(const Node&, std::span<const StreamType> inputs, StreamType& out, std
   if (out.domain != Domain::Indexed) out.domain = Domain::Data;
 }
 
+std::optional<MergedStep> merge(const Node& outer, const Node& inner) {
+  const int64_t count = outer.attrs.integer("count");
+  MergedStep step{inner.op, inner.attrs};
+  if (inner.op == outer.op) {
+    int64_t sum = 0;
+    if (__builtin_add_overflow(count, inner.attrs.integer("count"), &sum)) return std::nullopt;
+    step.attrs.set("count", sum);
+    return step;
+  }
+  // More than there are. Where filters stand above, failed samples pass both.
+  if (inner.op != &ops::Take || inner.type.domain != Domain::Indexed || inner.attrs.integer("count") > count)
+    return std::nullopt;
+  step.attrs.set("count", int64_t{0});
+  return step;
+}
+
 }  // namespace
 
 ZEPHON_OP_DEF(Skip) = {
@@ -72,7 +91,7 @@ ZEPHON_OP_DEF(Skip) = {
     .summary = "Drops the first `count` samples (batches, after `batch`).",
     .prose = "Fields of the samples skipped are not evaluated; only the filters above them are.",
     .example = "range(10) | skip(7)",
-    .algebra = {.counts_arrivals = true},
+    .algebra = {.counts_arrivals = true, .merge = merge},
     .define = {.stream = define},
     .kernel = {.row_op = make_rows, .index_map = &kIndexMap},
     .infer_stream = infer,

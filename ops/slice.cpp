@@ -86,6 +86,34 @@ void build(IndexBuilder& b, const Expr& expr, std::span<const KVal> out, std::sp
   }
 }
 
+// The inner slice must not be able to fail: its failure names the first place that it cannot reach, which may be one
+// that the outer one does not ask for.
+ExprId compose(Graph& graph, const Expr& outer, const Expr& inner) {
+  const std::vector<Dim> shape = graph.expr(inner.args[0]).type.shape;
+  Expr both = outer;
+  both.args = inner.args;
+  std::vector<int64_t> begins, ends, steps;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    auto raw = [i](const Expr& e, const char* name) { return e.attrs.get<std::vector<int64_t>>(name)[i]; };
+    if (raw(inner, "begin") == 0 && raw(inner, "end") == kOpen && raw(inner, "step") == 1) {
+      begins.push_back(raw(outer, "begin"));
+      ends.push_back(raw(outer, "end"));
+      steps.push_back(raw(outer, "step"));
+      continue;
+    }
+    if (!shape[i].is_static()) return {};
+    const Range a = Range::of(inner.attrs, i, shape[i].extent);
+    const Range b = Range::of(outer.attrs, i, a.count());
+    begins.push_back(a.begin + b.begin * a.step);
+    steps.push_back(a.step * b.step);
+    ends.push_back(b.count() == 0 ? begins.back() : begins.back() + (b.count() - 1) * steps.back() + 1);
+  }
+  both.attrs.set("begin", std::move(begins));
+  both.attrs.set("end", std::move(ends));
+  both.attrs.set("step", std::move(steps));
+  return graph.add(std::move(both));
+}
+
 }  // namespace
 
 ZEPHON_OP_DEF(Slice) = {
@@ -101,6 +129,7 @@ ZEPHON_OP_DEF(Slice) = {
     .define = {.view = define},
     .kernel = {.view = build},
     .infer = infer,
+    .compose = compose,
 };
 
 }  // namespace zephon

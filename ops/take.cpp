@@ -55,6 +55,12 @@ void infer(const Node&, std::span<const StreamType> inputs, StreamType& out, std
   if (out.domain != Domain::Indexed) out.domain = Domain::Data;
 }
 
+std::optional<MergedStep> merge(const Node& outer, const Node& inner) {
+  if (inner.op != outer.op) return std::nullopt;
+  const bool less = outer.attrs.integer("count") < inner.attrs.integer("count");
+  return MergedStep{outer.op, less ? outer.attrs : inner.attrs};
+}
+
 }  // namespace
 
 ZEPHON_OP_DEF(Take) = {
@@ -64,7 +70,7 @@ ZEPHON_OP_DEF(Take) = {
     .summary = "Keeps the first `count` samples (batches, after `batch`).",
     .prose = "Nothing past them is read.",
     .example = "range(10) | take(3)",
-    .algebra = {.counts_arrivals = true},
+    .algebra = {.counts_arrivals = true, .merge = merge},
     .define = {.stream = define},
     .kernel = {.row_op = make_rows, .index_map = &kIndexMap},
     .infer_stream = infer,

@@ -1,5 +1,7 @@
 #include "ops/tensor_op.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -82,6 +84,11 @@ bool place_output(NativeCall& call, std::span<const int64_t> shape) {
   std::copy(shape.begin(), shape.end(), out.shape);
   out.data = call.alloc(std::max<size_t>(out.byte_size(), 1));
   return true;
+}
+
+std::string box_leaves(const Value& box, int64_t height, int64_t width) {
+  return fmt::format("a box of {} x {} at ({}, {}) leaves the picture of {} x {}", box.at(2).i, box.at(3).i,
+                     box.at(0).i, box.at(1).i, height, width);
 }
 
 StringRef store_string(NativeCall& call, std::string_view text) {

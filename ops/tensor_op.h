@@ -48,6 +48,9 @@ inline std::string_view text_of(const TensorRef& ref, int64_t flat = 0) {
 /// A value whose argument failed: fails as a whole.
 inline Value forward(const Value& argument) { return Value::failed(*argument.failure()); }
 
+/// Message of elements of a crop that lie outside of a picture of `height` x `width`.
+std::string box_leaves(const Value& box, int64_t height, int64_t width);
+
 /// Result dims of an operator on the shape of its first argument (`infer`).
 inline std::vector<Dim>& result_shape(InferCall& call) { return call.result.shape; }
 

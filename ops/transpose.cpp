@@ -34,6 +34,20 @@ void build(IndexBuilder&, const Expr& expr, std::span<const KVal> out, std::span
   for (size_t i = 0; i < out.size(); ++i) in[static_cast<size_t>(order_of(expr.attrs)[i])] = out[i];
 }
 
+ExprId compose(Graph& graph, const Expr& outer, const Expr& inner) {
+  std::vector<int64_t> order;
+  bool same = true;
+  for (int64_t d : order_of(outer.attrs)) {
+    order.push_back(order_of(inner.attrs)[static_cast<size_t>(d)]);
+    same = same && order.back() + 1 == static_cast<int64_t>(order.size());
+  }
+  if (same) return inner.args[0];
+  Expr both = outer;
+  both.args = inner.args;
+  both.attrs.set("order", std::move(order));
+  return graph.add(std::move(both));
+}
+
 }  // namespace
 
 ZEPHON_OP_DEF(Transpose) = {
@@ -45,6 +59,8 @@ ZEPHON_OP_DEF(Transpose) = {
     .define = {.view = define},
     .kernel = {.view = build},
     .infer = infer,
+    .permutes = true,
+    .compose = compose,
 };
 
 }  // namespace zephon

@@ -14,6 +14,7 @@ namespace zephon {
 struct OptimizeOptions {
   std::span<const RuleEntry> rules = all_rules();  ///< of the graph; those of the planner are its own
   std::set<std::string, std::less<>> disabled;     ///< names of rules
+  std::set<std::string, std::less<>> relaxed;      ///< relaxations that are permitted; see Rule::relaxation
   bool no_optimize = false;                        ///< no rule at all: each operation its own kernel
   bool verify = false;                             ///< check the graph after each application, not only at the end
   bool texts = false;  ///< keep the graph's text before and after each application (--steps)
@@ -26,7 +27,8 @@ struct OptimizeResult {
   Trace trace;
 };
 
-/// Delivers what the graph as written delivers, in the same order, to the bit. `graph` must verify.
+/// Delivers what the graph as written delivers, in the same order, to the bit, unless relaxations are permitted.
+/// `graph` must verify. The plan's hash says which relaxations were.
 OptimizeResult optimize(const Graph& graph, const OptimizeOptions& options, const OpTable& ops);
 
 }  // namespace zephon

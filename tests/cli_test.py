@@ -481,7 +481,7 @@ class Usage(Case):
                 (["run", "p.zpl", "--take", "-1"], "at least 0"),
                 (["run", "p.zpl", "--format", "csv"], "npy, tar, jsonl"),
                 (["run", "p.zpl", "--disable", "fuse_kernel"], "did you mean `fuse_kernels`"),
-                (["run", "p.zpl", "--allow", "fast-dct"], "relaxation"),
+                (["run", "p.zpl", "--relax", "fastdct"], "relaxation"),
                 (["run", "p.zpl", "--memory", "12Q"], "--memory: needs a size such as 256M or 2G, not `12Q`"),
                 (["run", "p.zpl", "--memory", "abc"], "--memory: needs a size such as 256M or 2G, not `abc`"),
                 (["run", "p.zpl", "--memory", "0"], "needs a size"), (["run", "p.zpl", "--memory", "-1M"], "needs a size"),
@@ -1671,7 +1671,7 @@ pipeline p(part: enum(train, val) = val) { range(9) | split(part, by=index, tria
 
     def test_steps_and_why(self):
         self.write("d.zpl", DECODE.replace("| select", "| take(3) | select"))
-        self.expect(0, "plan", "d.zpl", f"root={PHOTOS}/bird", "--steps", says=[r"(?m)^[-+] ", "take"])
+        self.expect(0, "plan", "d.zpl", f"root={PHOTOS}/bird", "--steps", says=[r"(?m)^ +[-+] ", "take"])
         self.expect(0, "plan", "d.zpl", f"root={PHOTOS}/bird", "--why", "fuse_kernels", says="fuse_kernels")
         self.expect(64, "plan", "d.zpl", f"root={PHOTOS}/bird", "--why", "fuse", says="no rule")
 

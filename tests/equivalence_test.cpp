@@ -8,16 +8,9 @@
 #include <filesystem>
 #include <random>
 
-#include "frontend/frontend.h"
-#include "ops/all_ops.h"
-#include "optimizer/optimizer.h"
-#include "optimizer/rules/all_rules.h"
-#include "runtime/flow/runner.h"
 #include "runtime/kernels/kernel_compiler.h"
-#include "runtime/reference/reference.h"
 #include "tests/random_programs.h"
-#include "zephonc/reference_run.h"
-#include "zephonc/sinks/digest.h"
+#include "tests/subject.h"
 
 namespace zephon {
 namespace {
@@ -25,134 +18,17 @@ namespace {
 constexpr uint64_t kPrograms = 500;
 constexpr uint64_t kParts = 10;  // as many test cases, so that they run side by side
 
-struct Delivered {
-  uint64_t epoch = 0, ordinal = 0;
-  std::string ids;
-  RecordDigest digest;
-  bool operator==(const Delivered&) const = default;
-};
-
-struct Outcome {
-  std::vector<Delivered> records;
-  std::string failure;
-  State state;
-};
-
-class Collector : public Sink {
- public:
-  bool deliver(const RunRecord& record) override {
-    Delivered out;
-    out.epoch = record.epoch;
-    out.ordinal = record.ordinal;
-    for (int64_t m = 0; m < record.members; ++m) out.ids += to_string(record.member_id(m)) + " ";
-    DeliveredRecord all;
-    all.batched = record.batched;
-    for (const RunRecord::Field& field : record.fields) {
-      const TensorRef& value = field.value;
-      all.fields.push_back({*field.name, value.elem, {value.shape, value.shape + value.rank}, value.data});
-    }
-    std::sort(all.fields.begin(), all.fields.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
-    std::vector<std::vector<uint8_t>> scratch(all.fields.size());
-    for (size_t i = 0; i < scratch.size(); ++i) make_nans_canonical(all.fields[i], scratch[i]);
-    out.digest = digest_of(all);
-    records.push_back(std::move(out));
-    return true;
-  }
-  std::vector<Delivered> records;
-};
-
-std::string text_of(const std::optional<RunFailure>& failure) {
-  return failure ? failure->failure.code + " " + to_string(failure->id) + " " + failure->failure.message : "";
-}
-
-class Subject {
- public:
-  Subject(const RandomProgram& random, std::string folder, KernelCompiler& compiler)
-      : folder_(std::move(folder)), compiler_(compiler), epochs_(random.description.epochs) {
-    const FileId file = sources_.add("random.zpl", random.text);
-    auto program = compile(sources_, file, {{"seed", std::to_string(random.description.seed)}}, all_ops(), diags_);
-    if (program) program_ = std::move(*program);
-  }
-  bool good() const { return program_.has_value(); }
-  std::string errors() const { return render(diags_, sources_); }
-
-  RunOptions options() const {
-    RunOptions out;
-    out.epochs = epochs_;
-    out.threads = 2;
-    return out;
-  }
-
-  Outcome reference() const {
-    Collector collector;
-    Failure failure;
-    RunOptions how = options();
-    auto opened = open_sources(program_->graph, {folder_}, failure);
-    RunResult result = run_reference(program_->graph, program_->seed, folder_, how, collector, opened);
-    return {std::move(collector.records), text_of(result.failure), result.state};
-  }
-
-  Outcome planned(const OptimizeOptions& changes, const RunOptions& how) const {
-    OptimizeOptions optimizing = changes;
-    optimizing.verify = true;
-    optimizing.plan.seed = program_->seed;
-    optimizing.plan.base_dir = folder_;
-    optimizing.plan.threads = how.threads;
-    OptimizeResult optimized = optimize(program_->graph, optimizing, all_ops());
-    if (!optimized.trace.problems.empty()) return {{}, "our bug: " + optimized.trace.problems[0], {}};
-    Collector collector;
-    Runner runner(
-        optimized.plan, how, [this] { return &compiler_; }, collector);
-    RunResult result = runner.run();
-    return {std::move(collector.records), text_of(result.failure), result.state};
-  }
-
- private:
-  std::string folder_;
-  KernelCompiler& compiler_;
-  uint64_t epochs_;
-  SourceMap sources_;
-  Diagnostics diags_;
-  std::optional<Program> program_;
-};
-
-/// "CODE ID message" with the identity down to its position: a sample that fails ends the run with the identity that it
-/// had where it failed, which in the plan may lie above a merge that would have appended its arm.
-std::string without_arms(const std::string& failure) {
-  const size_t id = failure.find(' ') + 1, message = failure.find(' ', id);
-  if (failure.empty() || message == std::string::npos) return failure;
-  size_t end = id;
-  for (int word = 0; word < 4 && end < message; ++word) end = std::min(failure.find('/', end + 1), message);
-  return failure.substr(0, end) + failure.substr(message);
-}
-
-std::string difference(const Outcome& expected, const Outcome& found) {
-  for (size_t i = 0; i < std::min(expected.records.size(), found.records.size()); ++i) {
-    const Delivered &e = expected.records[i], &f = found.records[i];
-    if (e == f) continue;
-    return fmt::format("record {}: epoch {} number {} of [{}] {}, not epoch {} number {} of [{}] {}", i, f.epoch,
-                       f.ordinal, f.ids, hex(f.digest), e.epoch, e.ordinal, e.ids, hex(e.digest));
-  }
-  if (expected.records.size() != found.records.size()) {
-    return fmt::format("{} records ({}), not {} ({})", found.records.size(), found.failure, expected.records.size(),
-                       expected.failure);
-  }
-  if (without_arms(expected.failure) != without_arms(found.failure))
-    return fmt::format("ends with `{}`, not `{}`", found.failure, expected.failure);
-  return {};
-}
-
 /// Every one of the ways is taken by every program that the generator's seed leads there; all by some.
-void check(const Subject& subject, uint64_t seed) {
+void check(const Subject& subject, uint64_t seed, KernelCompiler& compiler) {
   std::mt19937_64 random(seed);
   const Outcome expected = subject.reference();
   auto same = [&](const char* way, const Outcome& found) { EXPECT_EQ(difference(expected, found), "") << way; };
   RunOptions plain = subject.options();
   OptimizeOptions all_rules_on;
-  same("as planned", subject.planned(all_rules_on, plain));
+  same("as planned", subject.planned(all_rules_on, plain, &compiler));
   OptimizeOptions none;
   none.no_optimize = true;
-  same("without rules", subject.planned(none, plain));
+  same("without rules", subject.planned(none, plain, &compiler));
 
   OptimizeOptions some;
   std::string names;
@@ -167,17 +43,18 @@ void check(const Subject& subject, uint64_t seed) {
   RunOptions how = plain;
   how.threads = kThreads[random() % 3];
   same(fmt::format("threads {}, chunk {}, disabled {}", how.threads, some.plan.chunk, names).c_str(),
-       subject.planned(some, how));
+       subject.planned(some, how, &compiler));
 
   const uint64_t every = 1 + random() % 10;
   Outcome resumed;
+  resumed.complete = false;
   std::optional<State> state;
   while (true) {
     RunOptions part = how;
     part.take = every;
     part.resume = state ? &*state : nullptr;
     part.save_state = true;
-    Outcome found = subject.planned(random() % 2 ? all_rules_on : some, part);
+    Outcome found = subject.planned(random() % 2 ? all_rules_on : some, part, &compiler);
     resumed.records.insert(resumed.records.end(), found.records.begin(), found.records.end());
     resumed.failure = found.failure;
     state = found.state;
@@ -192,7 +69,7 @@ void check(const Subject& subject, uint64_t seed) {
     RunOptions part = plain;
     part.rank = rank;
     part.world_size = world;
-    for (Delivered& record : subject.planned(all_rules_on, part).records) {
+    for (Delivered& record : subject.planned(all_rules_on, part, &compiler).records) {
       EXPECT_EQ(record.ordinal % world, rank);
       composed.emplace(std::pair{record.epoch, record.ordinal}, std::move(record));
     }
@@ -200,6 +77,7 @@ void check(const Subject& subject, uint64_t seed) {
   std::map<uint64_t, uint64_t> counts;
   for (const Delivered& record : expected.records) ++counts[record.epoch];
   Outcome whole_rounds, found;
+  found.complete = false;
   for (const Delivered& record : expected.records) {
     if (record.ordinal < counts[record.epoch] / world * world) whole_rounds.records.push_back(record);
   }
@@ -217,9 +95,10 @@ TEST_P(Equivalence, OfRandomPrograms) {
     if (const char* only = std::getenv("ZEPHON_PROGRAM"); only && std::to_string(seed) != only) continue;
     RandomProgram random = random_program(seed, pattern);
     SCOPED_TRACE(fmt::format("program {}\n{}", seed, random.text));
-    Subject subject(random, pattern, *compiler);
+    Subject subject(random.text, {{"seed", std::to_string(random.description.seed)}}, pattern,
+                    random.description.epochs);
     ASSERT_TRUE(subject.good()) << subject.errors();
-    check(subject, seed);
+    check(subject, seed, *compiler);
   }
   std::filesystem::remove_all(pattern);
 }

@@ -105,6 +105,7 @@ class Program:
 
 def rules():
     listed = subprocess.run([ZEPHONC, "rules"], capture_output=True, text=True, check=True).stdout
+    listed = listed.split("\nRelaxations")[0]  # which are off as it is
     return [line.split()[0] for line in listed.splitlines() if line.startswith("  ")]
 
 

@@ -251,6 +251,8 @@ std::vector<Attrs> attr_choices(const Signature& signature) {
     if (p.static_kind == StaticKind::Elem) choices.assign(std::begin(kElems), std::end(kElems));
     if (p.static_kind == StaticKind::Enum) choices.assign(p.choices.begin(), p.choices.end());
     if (p.static_kind == StaticKind::Int && !p.default_value && !p.optional) choices = {p.at_least.value_or(3)};
+    if (p.static_kind == StaticKind::Numbers && !p.default_value && !p.optional)
+      choices = {std::vector<double>{0, 1, 1}, std::vector<double>(256, 1)};
     if (choices.empty() && p.default_value) choices = {*p.default_value};
     if (choices.empty()) continue;
     std::vector<Attrs> wider;

@@ -85,16 +85,18 @@ struct Picture {
   JpegResult result;
   Bytes pixels;
 };
-Picture decode(const Bytes& bytes, JpegMode mode, const JpegRegion& region) {
+Picture decode(const Bytes& bytes, JpegMode mode, const JpegRegion& region, const JpegHow& how = {}) {
   Picture p;
   p.pixels.resize(static_cast<size_t>(region.height * region.width * jpeg_channels(mode)));
-  p.result = decode_jpeg(bytes, mode, region, p.pixels.data(), static_cast<size_t>(region.width * jpeg_channels(mode)));
+  p.result =
+      decode_jpeg(bytes, mode, region, p.pixels.data(), static_cast<size_t>(region.width * jpeg_channels(mode)), how);
   return p;
 }
 
 // Tries every `step`-th region of the picture against the whole one: same verdict, and same pixels where good.
-void compare_regions(const Bytes& bytes, JpegMode mode, int64_t height, int64_t width, int64_t step) {
-  Picture whole = decode(bytes, mode, {0, 0, height, width});
+void compare_regions(const Bytes& bytes, JpegMode mode, int64_t height, int64_t width, int64_t step,
+                     const JpegHow& how = {}) {
+  Picture whole = decode(bytes, mode, {0, 0, height, width}, how);
   int64_t channels = jpeg_channels(mode), number = 0;
   Bytes part(whole.pixels.size());
   for (int64_t top = 0; top < height; ++top)
@@ -104,7 +106,7 @@ void compare_regions(const Bytes& bytes, JpegMode mode, int64_t height, int64_t 
           if (number++ % step != 0) continue;
           JpegRegion region{top, left, h, w};
           size_t stride = static_cast<size_t>(w * channels);
-          JpegResult result = decode_jpeg(bytes, mode, region, part.data(), stride);
+          JpegResult result = decode_jpeg(bytes, mode, region, part.data(), stride, how);
           ASSERT_EQ(result.good(region), whole.result.good(region))
               << top << ' ' << left << ' ' << h << ' ' << w << ' ' << result.first_damaged_row << ' '
               << whole.result.first_damaged_row;
@@ -125,6 +127,25 @@ TEST(JpegCodec, EveryRegionHasTheBitsOfTheWholePicture) {
       for (JpegMode mode : {JpegMode::Rgb, JpegMode::Gray}) {
         ASSERT_TRUE(decode(bytes, mode, {0, 0, height, width}).result.good({0, 0, height, width}));
         compare_regions(bytes, mode, height, width, std::max<int64_t>(1, regions / 500) | 1);
+      }
+    }
+  }
+}
+
+TEST(JpegCodec, EveryRegionOfAScaledPictureHasItsBits) {
+  for (const Kind& kind : kKinds) {
+    for (auto [width, height] : {std::pair{153, 141}, std::pair{9, 150}, std::pair{167, 5}, std::pair{64, 64}}) {
+      const Bytes bytes = encode(kind, width, height);
+      Bytes damaged = bytes;
+      damaged.resize(600 + (bytes.size() - 600) * 3 / 4);
+      for (const JpegHow& how :
+           {JpegHow{false, 4}, JpegHow{true, 4}, JpegHow{false, 2}, JpegHow{true, 1}, JpegHow{true, 8}}) {
+        SCOPED_TRACE(testing::Message() << kind.name << ' ' << width << " x " << height << ", " << how.eighths << "/8");
+        const int64_t h = scaled_size(height, how.eighths), w = scaled_size(width, how.eighths);
+        const int64_t step = std::max<int64_t>(1, w * (w + 1) / 2 * h * (h + 1) / 2 / 60) | 1;
+        ASSERT_TRUE(decode(bytes, JpegMode::Rgb, {0, 0, h, w}, how).result.good({0, 0, h, w}));
+        compare_regions(bytes, JpegMode::Rgb, h, w, step, how);
+        compare_regions(damaged, JpegMode::Gray, h, w, step, how);
       }
     }
   }

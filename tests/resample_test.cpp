@@ -28,13 +28,14 @@ uint64_t fnv1a(const void* data, size_t size) {
 
 std::vector<uint8_t> resize(CpuLevel level, Elem elem, const void* in, int64_t stride, int64_t in_h, int64_t in_w,
                             int64_t channels, int64_t out_h, int64_t out_w) {
-  size_t bytes = resample_scratch_bytes(elem, in_h, in_w, channels, out_h, out_w);
+  const ResampleGeometry geometry = ResampleGeometry::whole(in_h, in_w, channels, out_h, out_w);
+  size_t bytes = resample_scratch_bytes(elem, geometry);
   std::unique_ptr<void, decltype(&std::free)> scratch(std::aligned_alloc(64, (bytes + 63) / 64 * 64), &std::free);
-  resample_horizontal(level, elem, in, stride, in_h, in_w, channels, out_h, out_w, scratch.get());
+  EXPECT_TRUE(resample_horizontal(level, elem, in, stride, geometry, scratch.get()));
   auto row_bytes = static_cast<size_t>(out_w * channels) * elem_size(elem);
   std::vector<uint8_t> out(row_bytes * static_cast<size_t>(out_h));
   for (int64_t y = 0; y < out_h; ++y)
-    resample_vertical(level, elem, scratch.get(), y, channels, out_w, out.data() + static_cast<size_t>(y) * row_bytes);
+    resample_vertical(level, elem, scratch.get(), y, out.data() + static_cast<size_t>(y) * row_bytes);
   return out;
 }
 
@@ -101,6 +102,63 @@ TEST_P(Resample, ARowStrideAndManyChannelsChangeNothing) {
   auto six = noise(20 * 20 * 6, 9);
   EXPECT_EQ(resize(GetParam(), Elem::U8, six.data(), 120, 20, 20, 6, 7, 33),
             resize(CpuLevel::X86_64, Elem::U8, six.data(), 120, 20, 20, 6, 7, 33));
+}
+
+// Of a box only what it needs: the pixels of the whole, from a part of the input that ends where it may.
+TEST_P(Resample, APartHasThePixelsOfTheWhole) {
+  uint64_t state = 17;
+  auto below = [&](int64_t n) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<int64_t>((state >> 33) % static_cast<uint64_t>(n));
+  };
+  for (int round = 0; round < 200; ++round) {
+    const Elem elem = round % 3 == 0 ? Elem::F32 : Elem::U8;
+    const auto size = static_cast<int64_t>(elem_size(elem));
+    const int64_t h = 1 + below(50), w = 1 + below(50), c = 1 + below(5), oh = 1 + below(40), ow = 1 + below(60);
+    std::vector<uint8_t> in;
+    for (uint8_t b : noise(h * w * c * size, static_cast<uint64_t>(round))) in.push_back(b & 63);  // no NaN
+    const auto whole = resize(GetParam(), elem, in.data(), w * c * size, h, w, c, oh, ow);
+    ResampleGeometry g = ResampleGeometry::whole(h, w, c, oh, ow);
+    g.out_top = below(oh), g.out_left = below(ow);
+    g.out_h = 1 + below(oh - g.out_top), g.out_w = 1 + below(ow - g.out_left);
+    const TapRange top = tap_range(h, oh, g.out_top), bottom = tap_range(h, oh, g.out_top + g.out_h - 1);
+    const TapRange left = tap_range(w, ow, g.out_left), right = tap_range(w, ow, g.out_left + g.out_w - 1);
+    g.in_top = top.first, g.in_h = bottom.first + bottom.count - top.first;
+    g.in_left = left.first, g.in_w = right.first + right.count - left.first;
+    std::vector<uint8_t> part;
+    for (int64_t y = 0; y < g.in_h; ++y) {
+      const auto from = in.begin() + ((g.in_top + y) * w + g.in_left) * c * size;
+      part.insert(part.end(), from, from + g.in_w * c * size);
+    }
+    part.shrink_to_fit();
+    auto scratch_of = [&](const ResampleGeometry& geometry) {
+      const size_t bytes = resample_scratch_bytes(elem, geometry);
+      return std::unique_ptr<void, decltype(&std::free)>(std::aligned_alloc(64, (bytes + 63) / 64 * 64), &std::free);
+    };
+    auto scratch = scratch_of(g);
+    ASSERT_TRUE(resample_horizontal(GetParam(), elem, part.data(), g.in_w * c * size, g, scratch.get()));
+    std::vector<uint8_t> row(static_cast<size_t>(g.out_w * c * size));
+    for (int64_t y = 0; y < g.out_h; ++y) {
+      resample_vertical(GetParam(), elem, scratch.get(), y, row.data());
+      ASSERT_EQ(std::memcmp(row.data(), &whole[static_cast<size_t>(((g.out_top + y) * ow + g.out_left) * c * size)],
+                            row.size()),
+                0)
+          << round << ": row " << y;
+    }
+    // What lacks a pixel, or lies outside, is refused.
+    for (int64_t ResampleGeometry::*member : {&ResampleGeometry::in_top, &ResampleGeometry::in_left}) {
+      ResampleGeometry wrong = g;
+      wrong.*member += 1;
+      EXPECT_FALSE(
+          resample_horizontal(GetParam(), elem, part.data(), g.in_w * c * size, wrong, scratch_of(wrong).get()));
+    }
+    for (int64_t top_edge : {int64_t{-1}, oh - g.out_h + 1, INT64_MAX}) {
+      ResampleGeometry wrong = g;
+      wrong.out_top = top_edge;
+      EXPECT_FALSE(
+          resample_horizontal(GetParam(), elem, part.data(), g.in_w * c * size, wrong, scratch_of(wrong).get()));
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

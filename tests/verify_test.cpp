@@ -77,6 +77,29 @@ TEST(Verify, NamesTheSampleInItsRecord) {
   EXPECT_EQ(late.found.records, 1u);
 }
 
+TEST(Verify, MakesTheProgramSmall) {
+  const std::string program = R"(zpl 1
+fn twice(x) = x * 2
+stream a = range(50) | v = twice(index) + 3 | filter v % 7 != 0 | select v
+pipeline p(n: int = 3, mode: enum(train, val) = train) {
+  concatenate(a, a)
+  | if mode == train { w = v * v - 1 } else { w = v }
+  | x = [w, v, n][0]
+  | shuffle(seed=4)
+  | select w, x
+  | batch(4)
+}
+)";
+  std::vector<RuleEntry> rules(all_rules().begin(), all_rules().end());
+  rules.insert(rules.end(), kBroken.begin(), kBroken.end());
+  OptimizeOptions how;
+  how.rules = rules;
+  VerifyOptions options;
+  options.base_dir = ".";
+  EXPECT_EQ(smallest_that_differs({"t.zpl", program, {{"n", "5"}, {"seed", "2"}}, "p"}, how, options),
+            "zpl 1\n\nrange(2) | v = index | w = v * v\n");
+}
+
 // A filter that reads what is wrong: other samples come through.
 TEST(Verify, NamesAnotherSample) {
   const Verified broken = verify("range(9) | x = index * index | filter x % 3 == 1 | select index", kBroken);

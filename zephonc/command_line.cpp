@@ -152,11 +152,15 @@ class Parser {
     engine(plan);
     choose(plan->add_option("--stage", o_.stage, "source, typed, optimized or physical (default)")->type_name("STAGE"),
            {"source", "typed", "optimized", "physical"});
-    choose(plan->add_option("--format", o_.format, "text (default), dot, svg or json")->type_name("FORMAT"),
-           {"text", "dot", "svg", "json"});
-    plan->add_flag("--steps", o_.steps, "one diff per applied rule");
-    plan->add_option("--why", o_.why, "where a rule was applied, and which guard refused it elsewhere")
-        ->type_name("RULE[@LINE]");
+    CLI::Option* form =
+        plan->add_option("--format", o_.format, "text (default), html, dot, svg or json")->type_name("FORMAT");
+    choose(form, {"text", "html", "dot", "svg", "json"});
+    plan->add_flag("--json", o_.json, "the same as --format json")->excludes(form);
+    plan->add_option("-o,--out", o_.out, "write into this file (default: standard output)")->type_name("FILE");
+    CLI::Option* steps = plan->add_flag("--steps", o_.steps, "rule by rule: the cost before and after, and a diff");
+    plan->add_option("--why", o_.why, "why a rule did something, or nothing, in the program or on a line")
+        ->type_name("RULE[@LINE]")
+        ->excludes(steps);
 
     CLI::App* show = program("show", "one sample: fields, shapes, statistics, draws, verdicts");
     CLI::Option* index = show->add_option("--index", o_.index, "the sample at this place of the output (default 0)")
@@ -197,6 +201,7 @@ class Parser {
         program("verify", "run the program as written and its plan over the same samples; compare every field");
     engine(verify);
     samples(verify);
+    verify->add_flag("--shrink", o_.shrink, "where they differ, print the smallest program found that still does");
 
     CLI::App* tests = command("test", "run the tests inside a program");
     tests->add_option("FILE", o_.file, "the program")->required()->type_name("");
@@ -366,7 +371,7 @@ class Parser {
         ->type_name("RULE,...")
         ->delimiter(',')
         ->allow_extra_args(false);
-    sub->add_option("--allow", o_.allow, "relaxations to permit")
+    sub->add_option("--relax", o_.relax, "what may change the data for speed; `zephonc rules` lists it")
         ->type_name("NAME,...")
         ->delimiter(',')
         ->allow_extra_args(false);

@@ -41,7 +41,8 @@ struct Options {
   int rank = 0, world_size = 1;
   double stall_timeout = 0;  ///< seconds; 0: off
   bool no_optimize = false, reference = false;
-  std::vector<std::string> disable, allow;
+  bool shrink = false;  ///< verify
+  std::vector<std::string> disable, relax;
   std::string plan, costs;
 
   std::string stage = "physical";

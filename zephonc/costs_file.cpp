@@ -98,8 +98,8 @@ std::optional<int> set_knob(Plan& plan, const Session& session, const std::strin
 std::string plan_options_json(const Options& o) {
   Json knobs = Json::array();
   for (const auto& [place, value] : o.knobs) knobs.push_back({place, value});
-  return Json{{"no_optimize", o.no_optimize}, {"disable", o.disable}, {"chunk", o.chunk}, {"threads", o.threads},
-              {"memory", o.memory},           {"knobs", knobs},       {"costs", o.costs}}
+  return Json{{"no_optimize", o.no_optimize}, {"disable", o.disable}, {"relax", o.relax}, {"chunk", o.chunk},
+              {"threads", o.threads},         {"memory", o.memory},   {"knobs", knobs},   {"costs", o.costs}}
       .dump();
 }
 
@@ -116,6 +116,7 @@ std::optional<int> read_plan_file(const std::string& path, Options& options, std
     hash = file["hash"].get<std::string>();
     options.no_optimize = o.at("no_optimize").get<bool>();
     options.disable = o.at("disable").get<std::vector<std::string>>();
+    options.relax = o.at("relax").get<std::vector<std::string>>();
     options.chunk = o.at("chunk").get<int64_t>();
     options.threads = o.at("threads").get<int>();
     options.memory = o.at("memory").get<size_t>();

@@ -1,6 +1,7 @@
 #include "zephonc/plan_view.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,8 +14,10 @@
 #include <nlohmann/json.hpp>
 
 #include "graph/op_def.h"
+#include "optimizer/engine/rule.h"
 #include "optimizer/plan/render.h"
 #include "zephonc/console.h"
+#include "zephonc/plan_story.h"
 #include "zephonc/steps.h"
 
 extern char** environ;
@@ -43,47 +46,6 @@ std::string lines_of(const SourceMap& sources, const std::vector<Span>& spans) {
     out += (out.empty() ? "line " : ", ") + std::to_string(line);
     last = line;
   }
-  return out;
-}
-
-/// "f32[3, 224, 224]" of each field, or the difference to the type before: what a step added or took away.
-std::string type_change(const StreamType& type, const StreamType* before) {
-  std::string out;
-  auto add = [&](const std::string& text) { out += (out.empty() ? "" : ", ") + text; };
-  // Most fields stay what and where they are; a program of n steps has n^2 of them.
-  const bool companions = type.fields.has_companions() || (before != nullptr && before->fields.has_companions());
-  const auto shared = [&](size_t i) {
-    return before != nullptr && !companions && i % FieldList::kBlock == 0 &&
-           type.fields.shares_block(before->fields, i);
-  };
-  for (size_t i = 0; i < type.fields.size(); ++i) {
-    if (shared(i)) {
-      i += FieldList::kBlock - 1;
-      continue;
-    }
-    const Field& field = type.fields[i];
-    if (companions && is_companion(field.name)) continue;
-    const Field* old = nullptr;
-    if (before != nullptr) {
-      const bool in_place = i < before->fields.size() && before->fields[i].name == field.name;
-      old = in_place ? &before->fields[i] : before->find(field.name);
-    }
-    if (old != nullptr && !companions && old->type == field.type) continue;
-    if (old == nullptr || field_type_text(*before, *old) != field_type_text(type, field))
-      add(fmt::format("{}: {}", field.name, field_type_text(type, field)));
-  }
-  if (before != nullptr) {
-    for (size_t i = 0; i < before->fields.size(); ++i) {
-      if (i < type.fields.size() && shared(i)) {
-        i += FieldList::kBlock - 1;
-        continue;
-      }
-      const std::string& name = before->fields[i].name;
-      bool in_place = i < type.fields.size() && type.fields[i].name == name;
-      if (!in_place && !is_companion(name) && type.find(name) == nullptr) add("-" + name);
-    }
-  }
-  if (type.batch && (before == nullptr || !before->batch)) add(fmt::format("batch of {}", type.batch->size));
   return out;
 }
 
@@ -148,6 +110,40 @@ Json json_of(const StreamType& type) {
   return out;
 }
 
+Json place_json(const SourceMap& sources, const Span& span) {
+  if (!span.valid()) return {};
+  const uint32_t last = std::max(span.end, span.begin + 1) - 1;
+  const Position from = sources.position(span.file, span.begin), to = sources.position(span.file, last);
+  return {{"file", sources.name(span.file)},
+          {"line", from.line},
+          {"column", from.column},
+          {"end_line", to.line},
+          {"text", sources.text(span)}};
+}
+
+Json applied_json(const SourceMap& sources, const Trace& trace) {
+  Json out = Json::array();
+  for (const Application& a : trace.applied) {
+    out.push_back({{"rule", a.rule->name},
+                   {"step", step_number(a.step)},
+                   {"place", place_json(sources, a.place)},
+                   {"ns_before", a.cost_before},
+                   {"ns_after", a.cost_after}});
+  }
+  return out;
+}
+
+Json refused_json(const SourceMap& sources, const Trace& trace) {
+  Json out = Json::array();
+  for (const Refusal& r : trace.refused) {
+    out.push_back({{"rule", r.rule->name},
+                   {"step", step_number(r.step)},
+                   {"place", place_json(sources, r.place)},
+                   {"needs", r.guard}});
+  }
+  return out;
+}
+
 /// What a stage does, one line a thing: kernels with the expressions they make, filters.
 std::vector<std::string> work_of(const Plan& plan, const PlanNode& node) {
   std::vector<std::string> out;
@@ -155,23 +151,12 @@ std::vector<std::string> work_of(const Plan& plan, const PlanNode& node) {
     out.push_back(step.arm >= 0 ? fmt::format("index: arm {} of {}", step.arm, to_text(plan.graph, step.node))
                                 : fmt::format("index: {}", to_text(plan.graph, step.node)));
   }
-  std::vector<std::string> lines = StageText(plan, node).lines();
+  Graph graph = plan.graph;
+  std::vector<std::string> lines = StageText(graph, node).lines();
   for (size_t i = 0; i < lines.size(); ++i) {
     double ns = node.steps[i].est_ns;
     out.push_back(lines[i] + (ns > 0 ? fmt::format("  ~{}", human_seconds(ns * 1e-9)) : ""));
   }
-  return out;
-}
-
-std::string cost_of(const PlanNode& node) {
-  std::string out;
-  auto add = [&](const std::string& text) { out += (out.empty() ? "" : ", ") + text; };
-  if (node.est_ns_per_row > 0) add(fmt::format("~{} a row", human_seconds(node.est_ns_per_row * 1e-9)));
-  if (node.est_bytes_per_row >= 1) add(human_bytes(node.est_bytes_per_row) + " a row");
-  if (node.chunk_rows > 0) add(fmt::format("chunks of {}", node.chunk_rows));
-  if (node.concurrency > 0)
-    add(node.concurrency == 1 ? "in order" : fmt::format("at most {} at once", node.concurrency));
-  if (node.keeps_rows) add("kept");
   return out;
 }
 
@@ -201,13 +186,65 @@ std::string outputs_of(const Plan& plan, const PlanNode& node) {
   return out;
 }
 
-std::string title_of(const Plan& plan, const PlanNode& node) {
+}  // namespace
+
+std::string type_change(const StreamType& type, const StreamType* before) {
+  std::string out;
+  auto add = [&](const std::string& text) { out += (out.empty() ? "" : ", ") + text; };
+  // Most fields stay what and where they are; a program of n steps has n^2 of them.
+  const bool companions = type.fields.has_companions() || (before != nullptr && before->fields.has_companions());
+  const auto shared = [&](size_t i) {
+    return before != nullptr && !companions && i % FieldList::kBlock == 0 &&
+           type.fields.shares_block(before->fields, i);
+  };
+  for (size_t i = 0; i < type.fields.size(); ++i) {
+    if (shared(i)) {
+      i += FieldList::kBlock - 1;
+      continue;
+    }
+    const Field& field = type.fields[i];
+    if (companions && is_companion(field.name)) continue;
+    const Field* old = nullptr;
+    if (before != nullptr) {
+      const bool in_place = i < before->fields.size() && before->fields[i].name == field.name;
+      old = in_place ? &before->fields[i] : before->find(field.name);
+    }
+    if (old != nullptr && !companions && old->type == field.type) continue;
+    if (old == nullptr || field_type_text(*before, *old) != field_type_text(type, field))
+      add(fmt::format("{}: {}", field.name, field_type_text(type, field)));
+  }
+  if (before != nullptr) {
+    for (size_t i = 0; i < before->fields.size(); ++i) {
+      if (i < type.fields.size() && shared(i)) {
+        i += FieldList::kBlock - 1;
+        continue;
+      }
+      const std::string& name = before->fields[i].name;
+      bool in_place = i < type.fields.size() && type.fields[i].name == name;
+      if (!in_place && !is_companion(name) && type.find(name) == nullptr) add("-" + name);
+    }
+  }
+  if (type.batch && (before == nullptr || !before->batch)) add(fmt::format("batch of {}", type.batch->size));
+  return out;
+}
+
+std::string cost_of(const PlanNode& node) {
+  std::string out;
+  auto add = [&](const std::string& text) { out += (out.empty() ? "" : ", ") + text; };
+  if (node.est_ns_per_row > 0) add(fmt::format("~{} a row", human_seconds(node.est_ns_per_row * 1e-9)));
+  if (node.est_bytes_per_row >= 1) add(human_bytes(node.est_bytes_per_row) + " a row");
+  if (node.chunk_rows > 0) add(fmt::format("chunks of {}", node.chunk_rows));
+  if (node.concurrency > 0)
+    add(node.concurrency == 1 ? "in order" : fmt::format("at most {} at once", node.concurrency));
+  if (node.keeps_rows) add("kept");
+  return out;
+}
+
+std::string headline_of(const Plan& plan, const PlanNode& node) {
   std::string kind(kind_name(node.kind));
   if (node.kind == PlanNode::Kind::Compute) return kind;  // its lines say what
   return node.node.valid() ? kind + " " + to_text(plan.graph, node.node) : kind;
 }
-
-}  // namespace
 
 std::string graph_text(const Graph& graph, const SourceMap& sources) {
   std::vector<TextRow> rows;
@@ -261,7 +298,7 @@ std::string graph_json(const Graph& graph, const SourceMap& sources, const std::
   return dump({{"stage", stage}, {"output", graph.output().index}, {"nodes", nodes}});
 }
 
-std::string plan_text(const Plan& plan, const SourceMap& sources) {
+std::string plan_text(const Plan& plan, const SourceMap& sources, const std::vector<std::string>& relaxations) {
   std::string out;
   std::vector<TextRow> rows;
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
@@ -273,20 +310,21 @@ std::string plan_text(const Plan& plan, const SourceMap& sources) {
       inputs = "(" + inputs + ") ";
     }
     rows.push_back(
-        {fmt::format("#{:<3}{}{}", i + 1, inputs, title_of(plan, node)), cost_of(node), places_of(sources, node)});
+        {fmt::format("#{:<3}{}{}", i + 1, inputs, headline_of(plan, node)), cost_of(node), places_of(sources, node)});
     for (const std::string& work : work_of(plan, node)) rows.push_back({"      " + work, "", ""});
     std::string outputs = outputs_of(plan, node);
     if (!outputs.empty()) rows.push_back({"      -> " + outputs, "", ""});
   }
-  return columns(rows) +
-         fmt::format("least memory {}, plan {}\n", human_bytes(static_cast<double>(plan.least_memory)), plan.hash);
+  const std::string relaxed = relaxations.empty() ? "" : fmt::format(", RELAXED: {}", fmt::join(relaxations, ", "));
+  return columns(rows) + fmt::format("least memory {}, plan {}{}\n",
+                                     human_bytes(static_cast<double>(plan.least_memory)), plan.hash, relaxed);
 }
 
 std::string plan_dot(const Plan& plan, const SourceMap& sources, const std::string& title) {
   std::string out = dot_head(title);
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     const PlanNode& node = plan.nodes[i];
-    std::string label = title_of(plan, node) + "\n";
+    std::string label = headline_of(plan, node) + "\n";
     for (const std::string& work : work_of(plan, node)) label += "  " + work + "\n";
     for (const std::string& text : {cost_of(node), lines_of(sources, node.origins)}) {
       if (!text.empty()) label += text + "\n";
@@ -300,7 +338,7 @@ std::string plan_dot(const Plan& plan, const SourceMap& sources, const std::stri
   return out + "}\n";
 }
 
-std::string plan_json(const Plan& plan, const SourceMap& sources, const std::string& options) {
+std::string plan_json(const Plan& plan, const SourceMap& sources, const PlanFacts& facts, const std::string& options) {
   Json nodes = Json::array();
   for (const PlanNode& node : plan.nodes) {
     Json inputs = Json::array(), outputs = Json::object(), lines = Json::array(), steps = Json::array();
@@ -327,8 +365,19 @@ std::string plan_json(const Plan& plan, const SourceMap& sources, const std::str
                {"hash", plan.hash},
                {"least_memory", plan.least_memory},
                {"seed", plan.seed},
+               {"relaxations", facts.relaxations},
+               {"ns_as_written", facts.written_ns},
+               {"ns_as_planned", plan_ns(plan)},
+               {"search",
+                {{"stretches", facts.trace.search.stretches},
+                 {"groups", facts.trace.search.groups},
+                 {"members", facts.trace.search.members},
+                 {"pairs", facts.trace.search.pairs},
+                 {"bounded", facts.trace.search.bounded}}},
                {"options", Json::parse(options)},
-               {"nodes", nodes}});
+               {"nodes", nodes},
+               {"applied", applied_json(sources, facts.trace)},
+               {"refused", refused_json(sources, facts.trace)}});
 }
 
 std::string plan_one_line(const Plan& plan) {
@@ -340,7 +389,7 @@ std::string plan_one_line(const Plan& plan) {
   return out;
 }
 
-std::optional<std::string> dot_to_svg(const std::string& dot, std::string& error) {
+std::optional<std::string> run_graphviz(const std::string& dot, const std::string& format, std::string& error) {
   // The text goes through an unnamed file, so that neither side waits for the other.
   FILE* in = std::tmpfile();
   int out[2];
@@ -356,29 +405,29 @@ std::optional<std::string> dot_to_svg(const std::string& dot, std::string& error
   posix_spawn_file_actions_adddup2(&actions, fileno(in), STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
   posix_spawn_file_actions_addclose(&actions, out[0]);
-  char name[] = "dot", format[] = "-Tsvg";
-  char* argv[] = {name, format, nullptr};
+  std::string name = "dot", output = "-T" + format;
+  char* argv[] = {name.data(), output.data(), nullptr};
   pid_t child = 0;
-  int code = posix_spawnp(&child, name, &actions, nullptr, argv, environ);
+  int code = posix_spawnp(&child, name.c_str(), &actions, nullptr, argv, environ);
   posix_spawn_file_actions_destroy(&actions);
   std::fclose(in);
   close(out[1]);
-  std::string svg;
+  std::string text;
   char buffer[65536];
   for (ssize_t n; code == 0 && (n = read(out[0], buffer, sizeof(buffer))) > 0;)
-    svg.append(buffer, static_cast<size_t>(n));
+    text.append(buffer, static_cast<size_t>(n));
   close(out[0]);
   int status = 0;
   if (code == 0) waitpid(child, &status, 0);
   if (code != 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 127)) {
-    error = "SVG needs Graphviz, whose `dot` is not installed (Debian: apt-get install graphviz)";
+    error = "this needs Graphviz, whose `dot` is not installed (Debian: apt-get install graphviz)";
     return std::nullopt;
   }
-  if (status != 0 || svg.empty()) {
+  if (status != 0 || text.empty()) {
     error = "`dot` failed";
     return std::nullopt;
   }
-  return svg;
+  return text;
 }
 
 }  // namespace zephon

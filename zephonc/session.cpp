@@ -1,9 +1,11 @@
 #include "zephonc/session.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -70,6 +72,13 @@ std::string plain_text(std::string text) {
   return text;
 }
 
+std::vector<std::string> all_relaxations() {
+  std::set<std::string> names;
+  for (const RuleEntry& entry : all_rules())
+    if (!entry.rule->relaxation.empty()) names.emplace(entry.rule->relaxation);
+  return {names.begin(), names.end()};
+}
+
 int unknown_rule(const std::string& name) {
   std::vector<std::string> names;
   for (const RuleEntry& entry : all_rules()) names.emplace_back(entry.rule->name);
@@ -127,6 +136,7 @@ std::optional<int> Session::load() {
 std::string Session::fingerprint() const {
   // What the program means, not how it is written: imports are part of it, comments and layout are not.
   std::string all = fmt::format("{}\nseed={}\n{}", ZEPHON_VERSION, program_->seed, identity_text(program_->graph));
+  for (const std::string& name : relaxations()) all += "relaxed: " + name + "\n";
   DataConstants constants(graph(), base_dir_);
   ExprSet seen;
   auto add = [&](ExprId root) {
@@ -163,10 +173,10 @@ std::optional<int> Session::optimizer_options(OptimizeOptions& out) const {
     if (find_rule(name) == nullptr) return unknown_rule(name);
     out.disabled.insert(name);
   }
-  for (const std::string& name : options_.allow) {
-    say(fmt::format("zephonc: no relaxation `{}`: every rule of this version is exact, there is nothing to allow",
-                    name));
-    return kExitUsage;
+  for (const std::string& name : options_.relax) {
+    const std::vector<std::string> known = all_relaxations();
+    if (std::find(known.begin(), known.end(), name) == known.end()) return no_such("relaxation", name, known);
+    out.relaxed.insert(name);
   }
   out.plan.chunk = options_.chunk;
   out.plan.threads = threads();
@@ -199,6 +209,11 @@ std::optional<int> Session::optimize_program(const OptimizeOptions& how, Optimiz
   return std::nullopt;
 }
 
+std::vector<std::string> Session::relaxations() const {
+  const std::set<std::string> names(options_.relax.begin(), options_.relax.end());
+  return {names.begin(), names.end()};
+}
+
 uint32_t Session::line_of(const Span& span) const {
   return span.valid() ? sources_.position(span.file, span.begin).line : 0;
 }
@@ -218,6 +233,9 @@ std::string Session::command_line(const std::string& command) const {
                                 quoted((options_.file.starts_with('-') ? "./" : "") + options_.file +
                                        (options_.pipeline.empty() ? "" : ":" + options_.pipeline)));
   for (const auto& [name, value] : options_.params) out += " " + quoted(name + "=" + value);
+  // Part of what is delivered, by the commands that run a plan.
+  if (!options_.relax.empty() && command == options_.command)
+    out += fmt::format(" --relax={}", fmt::join(relaxations(), ","));
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "frontend/frontend.h"
 #include "graph/evaluator.h"
@@ -36,7 +37,10 @@ class Session {
   const Graph& graph() const { return program_->graph; }
   const Program& program() const { return *program_; }
   const std::string& base_dir() const { return base_dir_; }
-  /// Of what the program means with these parameters, the content of its side tables and our version, in hex.
+  /// The relaxations that are on, sorted, each once.
+  std::vector<std::string> relaxations() const;
+  /// Of what the program means with these parameters and relaxations, the content of its side tables and our version,
+  /// in hex.
   std::string fingerprint() const;
   /// Paths of what the program reads besides its sources: the files that it imports, and its side tables.
   std::vector<std::string> side_files() const;
@@ -77,6 +81,8 @@ class Session {
 std::string plain_text(std::string text);
 /// Says that there is no such rule and which are near; 64.
 int unknown_rule(const std::string& name);
+/// The names that `--relax` takes, sorted.
+std::vector<std::string> all_relaxations();
 /// A problem of ours or of the machine that no place in a program explains; returns its exit code, 2 (R...) or 70
 /// (B...).
 int show_problem(const Failure& failure);

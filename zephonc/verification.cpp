@@ -2,13 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <set>
 
+#include "frontend/frontend.h"
 #include "ops/all_ops.h"
 #include "runtime/flow/runner.h"
 #include "runtime/kernels/kernel_compiler.h"
 #include "zephonc/reference_run.h"
+#include "zephonc/shrink.h"
 #include "zephonc/sinks/digest.h"
 #include "zephonc/sinks/json_text.h"
 
@@ -45,6 +50,43 @@ std::string index_text(const DeliveredField& field, int64_t flat) {
   return "[" + out + "]";
 }
 
+Value value_of(const DeliveredField& field) {
+  Value out(field.elem, field.shape);
+  std::memcpy(out.mutable_bytes().data(), field.data, out.mutable_bytes().size());
+  return out;
+}
+
+/// Adds how far `found` is from `expected`, of the same type and shape. The element that is farther than all so far, or
+/// -1.
+int64_t measure(const DeliveredField& expected, const DeliveredField& found, FieldDifference& out) {
+  const int64_t count = expected.count();
+  out.elements += count;
+  int64_t farthest = -1;
+  auto add = [&](int64_t i, double far) {
+    if (far == 0) return;
+    ++out.unequal;
+    out.sum += far;
+    if (far <= out.largest) return;
+    out.largest = far;
+    farthest = i;
+  };
+  if (is_string(expected.elem)) {
+    for (int64_t i = 0; i < count; ++i) add(i, expected.strings()[i].view() != found.strings()[i].view());
+    return farthest;
+  }
+  const Value a = value_of(expected), b = value_of(found);
+  for (int64_t i = 0; i < count; ++i) {
+    const Scalar x = a.at(i), y = b.at(i);
+    if (!is_float(expected.elem)) {
+      add(i, std::abs(static_cast<double>(x.i) - static_cast<double>(y.i)));
+    } else if (!(x.f == y.f || (std::isnan(x.f) && std::isnan(y.f)))) {
+      const double far = std::abs(x.f - y.f);
+      add(i, std::isnan(far) ? std::numeric_limits<double>::infinity() : far);
+    }
+  }
+  return farthest;
+}
+
 /// Why two fields are not the same to the bit, or ""; `at`: the element where they differ.
 std::string difference(DeliveredField expected, DeliveredField found, int64_t& at) {
   at = 0;
@@ -71,8 +113,8 @@ std::string difference(DeliveredField expected, DeliveredField found, int64_t& a
 /// Pulls the reference interpreter along with the plan.
 class Comparer : public Sink {
  public:
-  Comparer(ReferenceRun& reference, const StreamType& type, Comparison& out)
-      : reference_(reference), type_(type), out_(out) {}
+  Comparer(ReferenceRun& reference, const StreamType& type, bool relaxed, Comparison& out)
+      : reference_(reference), type_(type), relaxed_(relaxed), out_(out) {}
 
   bool deliver(const RunRecord& record) override {
     std::optional<ReferenceRecord> expected = reference_.next();
@@ -100,17 +142,23 @@ class Comparer : public Sink {
         if (*candidate.name == *field.name) other = &candidate;
       }
       if (other == nullptr) return differ(fmt::format("field `{}` is missing", *field.name));
-      int64_t at = 0;
-      std::string what = difference(delivered(field), delivered(*other), at);
-      if (!what.empty()) {
-        const int64_t each =
-            record.batched ? std::max<int64_t>(field.value.size() / std::max<int64_t>(view.members, 1), 1) : 1;
+      const DeliveredField expects = delivered(field), finds = delivered(*other);
+      const int64_t each =
+          record.batched ? std::max<int64_t>(field.value.size() / std::max<int64_t>(view.members, 1), 1) : 1;
+      auto sample = [&](int64_t at) {
         const SampleId id = view.member_id(record.batched ? at / each : 0);
-        return differ(fmt::format("sample {} ({}): field `{}`: {}", to_string(id), reference_.sources().describe(id),
-                                  *field.name, what));
+        return fmt::format("sample {} ({})", to_string(id), reference_.sources().describe(id));
+      };
+      if (relaxed_ && expects.elem == finds.elem && expects.shape == finds.shape) {
+        FieldDifference& far = out_.differences[*field.name];
+        if (const int64_t at = measure(expects, finds, far); at >= 0) far.at = sample(at);
+      } else {
+        int64_t at = 0;
+        const std::string what = difference(expects, finds, at);
+        if (!what.empty()) return differ(fmt::format("{}: field `{}`: {}", sample(at), *field.name, what));
       }
       out_.fields.emplace(*field.name, to_string(*field.type));
-      all.fields.push_back(delivered(field));
+      all.fields.push_back(finds);
     }
     if (view.fields.size() != record.fields.size()) return differ("has fields that the program as written has not");
     std::sort(all.fields.begin(), all.fields.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
@@ -132,6 +180,7 @@ class Comparer : public Sink {
 
   ReferenceRun& reference_;
   const StreamType& type_;
+  const bool relaxed_;
   Comparison& out_;
   RunDigest digest_;
 };
@@ -144,13 +193,18 @@ std::string failure_text(const std::optional<RunFailure>& failure) {
 
 }  // namespace
 
+bool Comparison::equal() const {
+  return problem.empty() && std::all_of(differences.begin(), differences.end(),
+                                        [](const auto& entry) { return entry.second.unequal == 0; });
+}
+
 Comparison compare(const Graph& written, const Plan& plan, const VerifyOptions& options,
                    std::shared_ptr<const OpenSources> sources) {
   Comparison out;
   Failure failure;
   ReferenceOptions as_written{options.seed, options.epochs, options.base_dir, false, options.stop};
   auto reference = ReferenceRun::open(written, as_written, failure, std::move(sources));
-  Comparer comparer(*reference, written.node(written.output()).type, out);
+  Comparer comparer(*reference, written.node(written.output()).type, options.relaxed, out);
   RunOptions how;
   how.threads = options.threads;
   how.memory = options.memory;
@@ -200,6 +254,34 @@ Suspects suspects(const Graph& written, const OptimizeOptions& how, const Trace&
     out.equal_without_any = equal_with(none);
   }
   return out;
+}
+
+std::string smallest_that_differs(const ProgramText& program, const OptimizeOptions& how,
+                                  const VerifyOptions& options) {
+  auto differs = [&](const std::string& text) {
+    if (options.stop != nullptr && *options.stop) return false;
+    SourceMap sources;
+    Diagnostics diags;
+    const FileId file = sources.add(program.name, text);
+    std::map<std::string, std::string> params;  // what the smaller one still has
+    for (const DeclaredParameter& declared : declared_parameters(sources, file))
+      if (auto it = program.params.find(declared.name); it != program.params.end()) params.insert(*it);
+    if (auto seed = program.params.find("seed"); seed != program.params.end()) params.insert(*seed);
+    CompileOptions compiling;
+    const auto names = pipeline_names(sources, file, diags);
+    if (names && names->size() > 1) compiling.pipeline = program.pipeline;
+    const Result<Program> smaller = compile(sources, file, params, all_ops(), diags, compiling);
+    if (!smaller) return false;
+    Failure failure;
+    auto opened = open_sources(smaller->graph, {options.base_dir}, failure);
+    if (opened == nullptr) return false;
+    OptimizeOptions again = how;
+    again.plan.seed = smaller->seed;
+    VerifyOptions verifying = options;
+    verifying.seed = smaller->seed;
+    return !compare(smaller->graph, optimize(smaller->graph, again, all_ops()).plan, verifying, opened).problem.empty();
+  };
+  return shrink(program.zpl, differs).text;
 }
 
 std::vector<std::string> applied_rules(const Trace& trace) {

@@ -11,6 +11,7 @@
 #include <map>
 
 #include "frontend/diag/diagnostic.h"
+#include "frontend/diag/picture.h"
 
 namespace zephon {
 namespace {
@@ -83,7 +84,23 @@ class Picture {
     strong_ = kColours[static_cast<size_t>(kind.severity)];
     out_ += paint(fmt::format("{}[{}]", kWords[static_cast<size_t>(kind.severity)], kind.code), strong_);
     out_ += paint(": " + diagnostic_.message, "1") + "\n";
+    draw_places();
+    for (const std::string& note : diagnostic_.notes) trailer("note", note);
+    for (const std::string& hint : diagnostic_.hints) trailer("hint", hint);
+    if (options_.explain) trailer("more", fmt::format("zephonc explain {}", kind.code));
+    return std::move(out_);
+  }
 
+  std::string draw(std::string_view headline, const std::vector<std::pair<std::string, std::string>>& notes) {
+    strong_ = "1;36";
+    out_ += paint(headline, "1") + "\n";
+    draw_places();
+    for (const auto& [word, text] : notes) trailer(word, text);
+    return std::move(out_);
+  }
+
+ private:
+  void draw_places() {
     place_labels();
     bool first = true;
     for (FileId file : files_) {
@@ -95,20 +112,16 @@ class Picture {
       first = false;
     }
     if (!files_.empty()) gutter_line();
-    std::string indent(number_width_ + 2, ' ');
-    auto trailer = [&](std::string_view word, std::string_view text) {
-      // Later lines of a text stand under its first.
-      std::string aligned;
-      for (char c : text) aligned += c == '\n' ? "\n" + indent + std::string(word.size() + 4, ' ') : std::string(1, c);
-      out_ += indent + paint("=", "1;34") + " " + paint(fmt::format("{}:", word), "1") + " " + aligned + "\n";
-    };
-    for (const std::string& note : diagnostic_.notes) trailer("note", note);
-    for (const std::string& hint : diagnostic_.hints) trailer("hint", hint);
-    if (options_.explain) trailer("more", fmt::format("zephonc explain {}", kind.code));
-    return std::move(out_);
   }
 
- private:
+  void trailer(std::string_view word, std::string_view text) {
+    std::string indent(number_width_ + 2, ' ');
+    // Later lines of a text stand under its first.
+    std::string aligned;
+    for (char c : text) aligned += c == '\n' ? "\n" + indent + std::string(word.size() + 4, ' ') : std::string(1, c);
+    out_ += indent + paint("=", "1;34") + " " + paint(fmt::format("{}:", word), "1") + " " + aligned + "\n";
+  }
+
   std::string paint(std::string_view text, std::string_view colour) const {
     return options_.colour ? fmt::format("\x1b[{}m{}\x1b[0m", colour, text) : std::string(text);
   }
@@ -287,6 +300,14 @@ class Picture {
 
 std::string render(const Diagnostic& diagnostic, const SourceMap& sources, const RenderOptions& options) {
   return Picture(diagnostic, sources, options).draw();
+}
+
+std::string picture(std::string_view headline, const Label& label,
+                    const std::vector<std::pair<std::string, std::string>>& notes, const SourceMap& sources,
+                    const RenderOptions& options) {
+  Diagnostic place;
+  place.primary = label;
+  return Picture(place, sources, options).draw(headline, notes);
 }
 
 std::string render(const Diagnostics& diagnostics, const SourceMap& sources, const RenderOptions& options) {

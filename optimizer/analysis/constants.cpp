@@ -10,9 +10,10 @@ namespace {
 
 class ConstantCall final : public DefineCall {
  public:
-  ConstantCall(const Graph& graph, const Expr& expr) : graph_(graph), expr_(expr) {}
+  ConstantCall(const Graph& graph, const Expr& expr, const Value* argument = nullptr)
+      : graph_(graph), expr_(expr), argument_(argument) {}
   const Expr& expr() const override { return expr_; }
-  const Value& arg(size_t i) override { return *graph_.expr(expr_.args[i]).constant; }
+  const Value& arg(size_t i) override { return argument_ ? *argument_ : *graph_.expr(expr_.args[i]).constant; }
   size_t arg_count() const override { return expr_.args.size(); }
   uint64_t identity() const override { return 0; }  // only draws ask, and they are no constants
   uint64_t draw_key() const override { return 0; }
@@ -20,6 +21,7 @@ class ConstantCall final : public DefineCall {
  private:
   const Graph& graph_;
   const Expr& expr_;
+  const Value* argument_;  // instead of constants
 };
 
 std::optional<Value> pointwise(const Graph& graph, const Expr& e) {
@@ -61,6 +63,18 @@ std::optional<Value> evaluate_constant(const Graph& graph, ExprId id) {
   if (e.op->define.scalar) return e.type.has_static_shape() ? pointwise(graph, e) : std::nullopt;
   if (!e.op->define.tensor) return std::nullopt;
   ConstantCall call(graph, e);
+  Value value = e.op->define.tensor(call);
+  if (value.any_failed()) return std::nullopt;
+  return value;
+}
+
+std::optional<Value> evaluate_on_shape(const Graph& graph, ExprId id) {
+  const Expr& e = graph.expr(id);
+  const Type& type = graph.expr(e.args.at(0)).type;
+  std::vector<int64_t> shape;
+  for (const Dim& d : type.shape) shape.push_back(d.extent);
+  const Value argument(type.elem, std::move(shape));
+  ConstantCall call(graph, e, &argument);
   Value value = e.op->define.tensor(call);
   if (value.any_failed()) return std::nullopt;
   return value;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "optimizer/analysis/ranges.h"
+
 namespace zephon {
 
 bool is_field(const Expr& expr) { return expr.op->cls == OpClass::Leaf && expr.op->name == "field"; }
@@ -19,7 +21,12 @@ bool has_draw(const Graph& graph, ExprId root) {
   return any_expr(graph, root, [](const Expr& e) { return e.draw_id != 0; });
 }
 bool can_fail(const Graph& graph, ExprId root) {
-  return any_expr(graph, root, [](const Expr& e) { return e.op->effects.can_fail; });
+  return any_expr(graph, root, [&](const Expr& e) { return may_fail_by_type(graph, e); });
+}
+bool is_always_good(const Graph& graph, ExprId root) {
+  return !any_expr(graph, root, [&](const Expr& e) {
+    return is_field(e) || (e.constant && e.constant->any_failed()) || may_fail_by_type(graph, e);
+  });
 }
 bool reads_files(const Graph& graph, ExprId root) {
   return any_expr(graph, root, [](const Expr& e) { return e.op->effects.reads_files; });
@@ -49,23 +56,27 @@ bool is_scalar_work(const Graph& graph, const Expr& expr) {
 }
 
 double selectivity(const Graph& graph, ExprId predicate) {
-  std::map<ExprId, double> kept;
-  for (ExprId id : graph.topological(predicate)) {
+  std::map<ExprId, double> kept;  // conditions may share conditions
+  std::vector<ExprId> stack = {predicate};
+  while (!stack.empty()) {
+    const ExprId id = stack.back();
     const Expr& e = graph.expr(id);
-    double s = 0.5;
-    auto arg = [&](size_t i) { return kept.at(e.args[i]); };
-    if (e.op->name == "and")
-      s = arg(0) * arg(1);
-    else if (e.op->name == "or")
-      s = 1 - (1 - arg(0)) * (1 - arg(1));
-    else if (e.op->name == "not")
-      s = 1 - arg(0);
-    else if (e.op->name == "eq")
-      s = 0.1;
-    else if (e.op->name == "ne")
-      s = 0.9;
-    else if (e.op->promotes && e.type.elem == Elem::Bool)
-      s = 1.0 / 3;  // the order comparisons
+    const bool both = e.op->name == "and", either = e.op->name == "or", negated = e.op->name == "not";
+    bool waits = false;
+    if (both || either || negated)
+      for (ExprId arg : e.args)
+        if (!kept.contains(arg)) {
+          stack.push_back(arg);
+          waits = true;
+        }
+    if (waits) continue;
+    stack.pop_back();
+    double s = e.op->promotes && e.type.elem == Elem::Bool ? 1.0 / 3 : 0.5;  // the order comparisons; others
+    if (both) s = kept.at(e.args[0]) * kept.at(e.args[1]);
+    if (either) s = 1 - (1 - kept.at(e.args[0])) * (1 - kept.at(e.args[1]));
+    if (negated) s = 1 - kept.at(e.args[0]);
+    if (e.op->name == "eq") s = 0.1;
+    if (e.op->name == "ne") s = 0.9;
     kept[id] = s;
   }
   return kept.at(predicate);

@@ -13,6 +13,8 @@ inline bool is_leaf(const Expr& expr) { return expr.op->cls == OpClass::Leaf; }
 bool has_draw(const Graph& graph, ExprId root);
 /// False only where no sample can fail by it, given good inputs.
 bool can_fail(const Graph& graph, ExprId root);
+/// No sample can lack it: it cannot fail, and reads no field, which may have failed where it was made.
+bool is_always_good(const Graph& graph, ExprId root);
 bool reads_files(const Graph& graph, ExprId root);
 
 /// The operator has a scalar kernel for these element types, so that generated code may contain it (strings have none).

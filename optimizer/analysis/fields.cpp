@@ -1,5 +1,7 @@
 #include "optimizer/analysis/fields.h"
 
+#include <algorithm>
+
 #include "optimizer/analysis/expressions.h"
 
 namespace zephon {
@@ -35,11 +37,13 @@ FieldSet live_above(const Graph& graph, const Node& node, FieldSet live) {
   if (node.predicate.valid()) add_reads(graph, node.predicate, live);
   live.insert(node.needed.begin(), node.needed.end());
   // What the operator itself adds (`valid` of on_error) does not exist above it.
-  std::erase_if(live, [&](const std::string& field) {
-    for (NodeId input : node.inputs)
-      if (graph.node(input).type.find(field)) return false;
-    return true;
-  });
+  for (size_t i = 0; i < node.type.fields.size(); ++i) {
+    const bool above = std::ranges::any_of(node.inputs, [&](NodeId input) {
+      const FieldList& fields = graph.node(input).type.fields;
+      return node.type.fields.shares_block(fields, i) || fields.find(node.type.fields[i].name);
+    });
+    if (!above) live.erase(node.type.fields[i].name);
+  }
   return live;
 }
 
@@ -52,7 +56,15 @@ std::vector<FieldSet> live_fields(const Graph& graph) {
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
     const Node& node = graph.node(*it);
     const FieldSet above = live_above(graph, node, live[static_cast<size_t>(it->index)]);
-    for (NodeId input : node.inputs) live[static_cast<size_t>(input.index)].insert(above.begin(), above.end());
+    for (NodeId input : node.inputs) {
+      FieldSet& mine = live[static_cast<size_t>(input.index)];
+      // Of a pair each input has what the other has not.
+      if (node.inputs.size() == 1)
+        mine.insert(above.begin(), above.end());
+      else
+        for (const std::string& field : above)
+          if (graph.node(input).type.find(field)) mine.insert(field);
+    }
   }
   return live;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "optimizer/analysis/ranges.h"
 
 namespace zephon {
 
@@ -18,11 +19,14 @@ inline bool is_hidden(std::string_view field) { return !field.empty() && field.f
 /// The fields that expressions read. Expressions never change, so each is looked at once.
 class Reads {
  public:
-  explicit Reads(const Graph& graph) : graph_(graph) {}
+  explicit Reads(const Graph& graph) : graph_(graph), ranges_(graph) {}
   const FieldSet& of(ExprId expr);
+  /// What else is known of expressions.
+  Ranges& ranges() { return ranges_; }
 
  private:
   const Graph& graph_;
+  Ranges ranges_;
   std::vector<FieldSet> fields_;  // by expression; arguments have smaller ids than their users
 };
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_map>
 
 #include "graph/expr_set.h"
 #include "optimizer/analysis/fields.h"
@@ -22,14 +23,23 @@ class Engine final : public Rewriter {
   Engine(Graph& graph, Door& door, const OpTable& ops, const Machine& machine, bool verify)
       : graph_(graph), door_(door), ops_(ops), machine_(machine), verify_(verify) {}
 
-  void run(std::span<const RuleEntry> rules, Phase phase) {
-    for (const RuleEntry& entry : rules)
-      if (entry.phase == phase && door_.enabled(*entry.rule)) rules_.push_back(entry.rule);
+  void run(std::span<const RuleEntry> rules, std::initializer_list<Phase> phases) {
+    choose(rules, phases);
     if (rules_.empty()) return;
     for (int sweep = 0; sweep < kMostSweeps; ++sweep)
       if (!run_sweep()) break;
     forget_lost_fields();
     check("the phase");
+  }
+
+  /// All rules of the phase on the expressions of one node, until none changes anything.
+  void settle(NodeId id) {
+    for (size_t i = 0; i < rules_.size();) i = in_node(*rules_[i], id) ? 0 : i + 1;
+  }
+  void choose(std::span<const RuleEntry> rules, std::initializer_list<Phase> phases) {
+    for (const RuleEntry& entry : rules)
+      if (std::ranges::find(phases, entry.phase) != phases.end() && door_.enabled(*entry.rule))
+        rules_.push_back(entry.rule);
   }
 
   Graph& graph() override { return graph_; }
@@ -44,6 +54,8 @@ class Engine final : public Rewriter {
 
   const std::vector<ExprId>& expr_users(ExprId expr) const override {
     static const std::vector<ExprId> kNone;
+    asked_for_users_ = true;
+    if (!users_known_) find_expr_users();
     auto it = expr_users_.find(expr);
     return it == expr_users_.end() ? kNone : it->second;
   }
@@ -51,28 +63,15 @@ class Engine final : public Rewriter {
   bool is_live(NodeId node, const std::string& field) override { return live_.at(index(node)).contains(field); }
 
   void exchange(NodeId outer, NodeId inner) override {
-    Node& o = graph_.node(outer);
-    Node& i = graph_.node(inner);
-    const NodeId source = i.inputs.at(0);
+    const NodeId source = graph_.node(inner).inputs.at(0);
     redirect(outer, inner);
     std::replace(users_[index(source)].begin(), users_[index(source)].end(), inner, outer);
-    o.inputs = {source};
-    i.inputs = {outer};
+    exchange_steps(graph_, outer, inner);
     users_[index(inner)] = std::move(users_[index(outer)]);
     users_[index(outer)] = {inner};
-    // `outer` sees the fields that `inner` saw; both see a stream of the kind that `outer` made.
-    // What it assigns itself it has in any case: `inner` may still name a field that a removed step gave it.
-    FieldList fields = graph_.node(source).type.fields;
-    for (const Field& f : o.type.fields) {
-      const bool own = std::ranges::any_of(o.assigns, [&](const Assign& a) { return a.field == f.name; });
-      const bool there = std::ranges::any_of(fields, [&](const Field& known) { return known.name == f.name; });
-      if (!there && (own || !i.type.find(f.name))) fields.push_back(f);
-    }
-    i.type = o.type;
-    o.type.fields = std::move(fields);
     // What nothing below `outer` needed, `inner` may (the key of a bucketing batch), now that it is below.
     live_[index(inner)] = std::move(live_[index(outer)]);
-    live_[index(outer)] = live_above(graph_, i, live_[index(inner)]);
+    live_[index(outer)] = live_above(graph_, graph_.node(inner), live_[index(inner)]);
   }
 
   void remove(NodeId node) override {
@@ -82,6 +81,18 @@ class Engine final : public Rewriter {
     std::erase(readers, node);
     readers.insert(readers.end(), users_[index(node)].begin(), users_[index(node)].end());
     users_[index(node)].clear();
+  }
+
+  NodeId insert_above(NodeId user, size_t input, Node step) override {
+    const NodeId source = graph_.node(user).inputs.at(input);
+    const NodeId id = Rewriter::insert_above(user, input, std::move(step));
+    std::vector<NodeId>& readers = users_[index(source)];
+    *std::find(readers.begin(), readers.end(), user) = id;
+    users_.resize(graph_.node_count());
+    live_.resize(graph_.node_count());
+    users_[index(id)] = {user};
+    live_[index(id)] = live_[index(source)];
+    return id;
   }
 
  private:
@@ -107,7 +118,10 @@ class Engine final : public Rewriter {
     bool changed = false;
     for (NodeId id : order) changed |= at_place(id);
     // A whole sweep: in its midst a dead step may still read what another dead step above no longer makes.
-    if (verify_ && changed) check(last_applied_);
+    if (verify_ && changed) {
+      forget_lost_fields(true);
+      check(last_applied_);
+    }
     return changed;
   }
 
@@ -169,26 +183,37 @@ class Engine final : public Rewriter {
 
   bool in_node(const Rule& rule, NodeId id) {
     const std::vector<ExprId> roots = roots_of(id);
-    if (roots.empty()) return false;
-    find_expr_users(roots);
+    ExprSet& hopeless = hopeless_[&rule];
+    if (std::ranges::all_of(roots, [&](ExprId root) { return hopeless.contains(root); })) return false;
+    user_roots_ = roots;
+    users_known_ = false;
     std::vector<Application> applications;
     std::map<ExprId, ExprId> done;
     bool changed = false;
-    for (size_t i = 0; i < roots.size(); ++i) {
-      for (ExprId expr : new_below(roots[i], done)) {
+    auto now = [&](ExprId expr) {
+      auto it = done.find(expr);
+      return it == done.end() ? expr : it->second;
+    };
+    for (ExprId root : roots) {
+      for (ExprId expr : new_below(root, done, hopeless)) {
         Expr copy = graph_.expr(expr);
-        bool moved = false;
+        bool moved = false, open = false;
         for (ExprId& arg : copy.args) {
-          moved |= done.at(arg) != arg;
-          arg = done.at(arg);
+          const ExprId to = now(arg);
+          moved |= to != arg;
+          open |= !hopeless.contains(arg);
+          arg = to;
         }
-        done[expr] = at_expr(rule, id, moved ? graph_.add(std::move(copy)) : expr, applications);
+        asked_for_users_ = false;
+        bool matched = false;
+        done[expr] = at_expr(rule, id, moved ? graph_.add(std::move(copy)) : expr, applications, matched);
+        if (!moved && !open && !matched && !asked_for_users_) hopeless.insert(expr);
       }
-      changed |= done.at(roots[i]) != roots[i];
+      changed |= now(root) != root;
     }
     if (!changed) return false;
     const std::string before = door_.keeps_texts() ? to_text(graph_) : "";
-    for (size_t i = 0; i < roots.size(); ++i) set_root(id, i, done.at(roots[i]));
+    for (size_t i = 0; i < roots.size(); ++i) set_root(id, i, now(roots[i]));
     const std::string after = door_.keeps_texts() ? to_text(graph_) : "";
     for (Application& a : applications) {
       a.before = before;
@@ -198,11 +223,11 @@ class Engine final : public Rewriter {
     return true;
   }
 
-  /// Expressions below `root` that are not in `done`, arguments first.
-  std::vector<ExprId> new_below(ExprId root, const std::map<ExprId, ExprId>& done) const {
+  /// Expressions below `root` that are neither in `done` nor in `without`, arguments first.
+  std::vector<ExprId> new_below(ExprId root, const std::map<ExprId, ExprId>& done, const ExprSet& without) const {
     std::vector<ExprId> order, stack = {root};
     ExprSet known;
-    auto is_done = [&](ExprId id) { return done.contains(id) || known.contains(id); };
+    auto is_done = [&](ExprId id) { return without.contains(id) || known.contains(id) || done.contains(id); };
     while (!stack.empty()) {
       const ExprId id = stack.back();
       bool waits = false;
@@ -221,11 +246,12 @@ class Engine final : public Rewriter {
     return order;
   }
 
-  ExprId at_expr(const Rule& rule, NodeId id, ExprId expr, std::vector<Application>& applications) {
+  ExprId at_expr(const Rule& rule, NodeId id, ExprId expr, std::vector<Application>& applications, bool& matched) {
     Match match;
     match.outer = id;
     match.expr = expr;
-    if (!rule.match_expr(*this, expr, match)) return expr;
+    matched = rule.match_expr(*this, expr, match);
+    if (!matched) return expr;
     const Node& n = graph_.node(id);
     const Span place = graph_.expr(expr).origin.empty() ? n.origin : graph_.expr(expr).origin.front();
     if (const std::string_view guard = refusing_guard(rule, match); !guard.empty()) {
@@ -237,7 +263,8 @@ class Engine final : public Rewriter {
     // What replaces an expression stands where it stood.
     const std::vector<Span> origin = graph_.expr(expr).origin;
     graph_.add_origin(after, origin);
-    applications.push_back({&rule, place, n.step, text(expr), tree_ns(expr), tree_ns(after), {}, {}});
+    if (door_.records())
+      applications.push_back({&rule, place, n.step, text(expr), tree_ns(expr), tree_ns(after), {}, {}});
     return after;
   }
 
@@ -253,11 +280,12 @@ class Engine final : public Rewriter {
     (i < n.assigns.size() ? n.assigns[i].expr : n.predicate) = expr;
   }
 
-  void find_expr_users(const std::vector<ExprId>& roots) {
+  void find_expr_users() const {
+    users_known_ = true;
     expr_users_.clear();
     std::map<ExprId, ExprId> seen;
-    for (ExprId root : roots) {
-      for (ExprId id : new_below(root, seen)) {
+    for (ExprId root : user_roots_) {
+      for (ExprId id : new_below(root, seen, {})) {
         seen[id] = id;
         for (ExprId arg : graph_.expr(id).args) {
           std::vector<ExprId>& users = expr_users_[arg];
@@ -269,7 +297,7 @@ class Engine final : public Rewriter {
   }
 
   /// Types list only fields that exist: what was assigned and then dropped as dead is gone below too.
-  void forget_lost_fields() {
+  void forget_lost_fields(bool types_only = false) {
     std::vector<FieldSet> exist(graph_.node_count());
     for (NodeId id : graph_.topological()) {
       Node& n = graph_.node(id);
@@ -281,7 +309,17 @@ class Engine final : public Rewriter {
         for (const Assign& a : n.assigns) here |= a.field == f.name;
         if (here) mine.insert(f.name);
       }
-      n.type.fields.erase_if([&](const Field& f) { return !mine.contains(f.name); });
+      if (!types_only) n.type.fields.erase_if([&](const Field& f) { return !mine.contains(f.name); });
+      if (adds || n.op->infer_stream != nullptr) continue;
+      // A field that was assigned another type, where nothing needed it, has the type of above again.
+      for (size_t i = 0; i < n.type.fields.size(); ++i) {
+        const Field& f = n.type.fields[i];
+        const Field* above = graph_.node(n.inputs[0]).type.find(f.name);
+        const Type* type = above ? &above->type : nullptr;
+        for (const Assign& a : n.assigns)
+          if (a.field == f.name) type = &graph_.expr(a.expr).type;
+        if (type && *type != f.type) n.type.fields.set_type(i, Type(*type));
+      }
     }
   }
 
@@ -295,14 +333,66 @@ class Engine final : public Rewriter {
   std::vector<const Rule*> rules_;
   std::vector<std::vector<NodeId>> users_;
   std::vector<FieldSet> live_;
-  std::map<ExprId, std::vector<ExprId>> expr_users_;
+  std::vector<ExprId> user_roots_;  // of the node that is being rewritten
+  mutable std::map<ExprId, std::vector<ExprId>> expr_users_;
+  mutable bool users_known_ = false, asked_for_users_ = false;
+  /// By rule: expressions that it matches neither at nor below, whoever uses them. They never change.
+  std::unordered_map<const Rule*, ExprSet> hopeless_;
 };
 
 }  // namespace
 
-void rewrite(Graph& graph, std::span<const RuleEntry> rules, Phase phase, Door& door, const OpTable& ops,
-             const Machine& machine, bool verify) {
-  Engine(graph, door, ops, machine, verify).run(rules, phase);
+struct SettledForms::State {
+  State(Graph& graph, const Door& enabled, const OpTable& ops, const Machine& machine)
+      : door(enabled.quiet()), engine(graph, door, ops, machine, false), node(graph.add(Node())) {}
+  Door door;
+  Engine engine;
+  NodeId node;
+};
+
+SettledForms::SettledForms(Graph& graph, std::span<const RuleEntry> rules, const Door& door, const OpTable& ops,
+                           const Machine& machine)
+    : state_(std::make_unique<State>(graph, door, ops, machine)) {
+  state_->engine.choose(rules, {Phase::Expressions});
+}
+
+SettledForms::~SettledForms() = default;
+
+std::vector<ExprId> SettledForms::of(const std::vector<ExprId>& roots) {
+  Node& node = state_->engine.graph().node(state_->node);
+  node.assigns.clear();
+  for (ExprId root : roots) node.assigns.push_back({"", root});
+  state_->engine.settle(state_->node);
+  std::vector<ExprId> forms;
+  for (const Assign& a : state_->engine.graph().node(state_->node).assigns) forms.push_back(a.expr);
+  return forms;
+}
+
+void exchange_steps(Graph& graph, NodeId outer, NodeId inner) {
+  Node& o = graph.node(outer);
+  Node& i = graph.node(inner);
+  const NodeId source = i.inputs.at(0);
+  o.inputs = {source};
+  i.inputs = {outer};
+  // `outer` sees the fields that `inner` saw; both see a stream of the kind that `outer` made.
+  // What it assigns itself it has in any case: `inner` may still name a field that a removed step gave it.
+  const FieldList& above = graph.node(source).type.fields;
+  FieldList fields = above;
+  for (size_t k = 0; k < o.type.fields.size(); ++k) {
+    if (o.type.fields.shares_block(above, k)) continue;
+    const Field& f = o.type.fields[k];
+    const bool own = std::ranges::any_of(o.assigns, [&](const Assign& a) { return a.field == f.name; });
+    const std::optional<size_t> there = fields.index(f.name);
+    if (there && own) fields.set_type(*there, f.type);
+    if (!there && (own || !i.type.find(f.name))) fields.push_back(f);
+  }
+  i.type = o.type;
+  o.type.fields = std::move(fields);
+}
+
+void rewrite(Graph& graph, std::span<const RuleEntry> rules, std::initializer_list<Phase> phases, Door& door,
+             const OpTable& ops, const Machine& machine, bool verify) {
+  Engine(graph, door, ops, machine, verify).run(rules, phases);
 }
 
 }  // namespace zephon

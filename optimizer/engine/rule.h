@@ -36,6 +36,13 @@ class Rewriter {
   virtual void exchange(NodeId outer, NodeId inner) = 0;
   /// Whoever read `node` reads its only input from now on.
   virtual void remove(NodeId node) = 0;
+  /// `step` between `user` and its input of that number, for `user` alone. References to nodes are lost.
+  virtual NodeId insert_above(NodeId user, size_t input, Node step) {
+    step.inputs = {graph().node(user).inputs.at(input)};
+    const NodeId id = graph().add(std::move(step));
+    graph().node(user).inputs[input] = id;
+    return id;
+  }
   /// Cost model: nanoseconds per sample of an expression, everything below included.
   virtual double tree_ns(ExprId expr) const = 0;
   virtual double own_ns(ExprId expr) const = 0;
@@ -52,6 +59,9 @@ class Rewriter {
 struct Guard {
   std::string_view name;
   bool (*holds)(Rewriter& rewriter, const Match& match);
+  /// The rule is exact without it, too: it keeps a rule from making things dearer. Where costs of the whole are
+  /// compared, it is not asked.
+  bool cost = false;
 };
 
 struct Rule {
@@ -70,6 +80,8 @@ struct Rule {
   int depth = 1;
   /// `fires` and `keeps` sections; see optimizer/README.md.
   std::string_view examples;
+  /// Not empty: what is delivered may change, and only who names this relaxation (`--relax`) gets the rule.
+  std::string_view relaxation = {};
 };
 
 /// Physical rules have neither pair: the planner carries them out, through the same door.

@@ -14,7 +14,14 @@ bool Trace::fired(std::string_view rule) const {
 
 bool Door::enabled(const Rule& rule) const { return !disabled_.contains(rule.name) && !disabled_.contains("all"); }
 
+void Door::applied(Application application) {
+  if (!records_) return;
+  kept_bytes_ += application.what.size() + application.before.size() + application.after.size();
+  trace_.applied.push_back(std::move(application));
+}
+
 void Door::refused(Refusal refusal) {
+  if (!records_) return;
   std::string key = fmt::format("{} {} {} {} {}", refusal.rule->name, refusal.place.file.value, refusal.place.begin,
                                 refusal.step, refusal.guard);
   if (known_.insert(std::move(key)).second) trace_.refused.push_back(std::move(refusal));

@@ -248,7 +248,7 @@ class Planner {
   void hold_verdict(Pending& p, FieldSet& columns) {
     const OpDef* both = ops_.find("and");
     ExprId verdict;
-    for (const PendingFilter& f : p.filters) {
+    for (const PendingFilter& f : as_written(p.filters)) {  // of several failures it is the first
       if (!verdict.valid()) {
         verdict = f.predicate;
         continue;
@@ -263,6 +263,13 @@ class Planner {
     p.filters.clear();
     p.env[kVerdict] = verdict;
     columns.insert(kVerdict);
+  }
+
+  std::vector<PendingFilter> as_written(std::vector<PendingFilter> filters) {
+    std::ranges::stable_sort(filters, [&](const PendingFilter& a, const PendingFilter& b) {
+      return is_written_before(node(a.node), node(b.node));
+    });
+    return filters;
   }
 
   void filter_held(Pending& p, NodeId id) { p.filters.push_back({field(kVerdict, Type::scalar(Elem::Bool)), id}); }
@@ -435,10 +442,12 @@ class Planner {
     ExprSet ready;
     double rows = 1;
     for (NodeId id : p.nodes) carry(n, id);
+    const std::vector<PendingFilter> written = as_written(p.filters);
     for (const PendingFilter& f : p.filters) {
       evaluate(n, {f.predicate}, targets, ready, rows, f.node);
       ComputeStep s;
       s.kind = ComputeStep::Kind::Filter;
+      while (written[static_cast<size_t>(s.place)].node != f.node) ++s.place;
       s.predicate = f.predicate;
       add_step(n, std::move(s), rows, f.node);
     }
@@ -465,9 +474,16 @@ class Planner {
     return outputs;
   }
 
+  /// What is neither read nor computed is passed on from above, such as the key of a bucketing batch.
   bool emits_exactly(PlanNodeId base, const FieldSet& columns) {
-    return std::equal(at(base).outputs.begin(), at(base).outputs.end(), columns.begin(), columns.end(),
-                      [](const OutputField& f, const std::string& name) { return f.name == name; });
+    const PlanNode& n = at(base);
+    // What an operator itself adds is there too (`valid` of on_error).
+    if (n.kind == PlanNode::Kind::Serial && n.inputs.size() == 1 && n.node.valid())
+      for (const Field& f : node(n.node).type.fields)
+        if (!columns.contains(f.name) && !node(node(n.node).inputs[0]).type.find(f.name)) return false;
+    return std::equal(n.outputs.begin(), n.outputs.end(), columns.begin(), columns.end(),
+                      [](const OutputField& f, const std::string& name) { return f.name == name; }) &&
+           (n.kind == PlanNode::Kind::Compute || n.inputs.size() != 1 || emits_exactly(n.inputs[0], columns));
   }
 
   /// Afterwards `p.base` emits `needed` under their own names, and nothing is pending but steps that do nothing.

@@ -44,7 +44,7 @@ std::string_view kind_name(KernelGroup::Kind kind) {
   return "?";
 }
 
-StageText::StageText(const Plan& plan, const PlanNode& node) : graph_(plan.graph), node_(node) {
+StageText::StageText(Graph& graph, const PlanNode& node) : graph_(graph), node_(node) {
   for (size_t i = 0; i < graph_.expr_count() && !field_op_; ++i) {
     const Expr& e = graph_.expr({static_cast<int32_t>(i)});
     if (is_field(e)) field_op_ = e.op;
@@ -125,14 +125,14 @@ std::string columns(const PlanNode& n) {
 
 class PlanPrinter {
  public:
-  explicit PlanPrinter(const Plan& plan) : plan_(plan) {}
+  explicit PlanPrinter(const Plan& plan) : plan_(plan), graph_(plan.graph) {}
 
   void print(PlanNodeId id, const std::string& first, const std::string& rest) {
     const PlanNode& n = plan_.at(id);
     out_ += first + headline(plan_, n) + "\n";
     const std::string body = rest + (n.inputs.empty() ? "    " : "│   ");
     if (n.kind == PlanNode::Kind::Compute)
-      for (const std::string& line : StageText(plan_, n).lines()) out_ += body + line + "\n";
+      for (const std::string& line : StageText(graph_, n).lines()) out_ += body + line + "\n";
     for (size_t i = 0; i < n.inputs.size(); ++i) {
       const bool last = i + 1 == n.inputs.size();
       print(n.inputs[i], rest + (last ? "└── " : "├── "), rest + (last ? "    " : "│   "));
@@ -142,6 +142,7 @@ class PlanPrinter {
 
  private:
   const Plan& plan_;
+  Graph graph_;
   std::string out_;
 };
 

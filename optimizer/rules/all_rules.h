@@ -13,8 +13,11 @@ namespace rules {
 }  // namespace rules
 
 enum class Phase : uint8_t {
-  Shape,        ///< of the program: dead fields, constants, filters and counting steps towards the source
-  Expressions,  ///< inside the assignments that are now as few as possible
+  Shape,        ///< of the program: what goes altogether
+  Order,        ///< which step stands above which: downhill first, then by a search among all orders
+  Merge,        ///< neighbours that are one step
+  Expressions,  ///< inside the steps
+  Relaxed,      ///< what may change the data, for those who permit it
   Physical,     ///< decided by the planner
 };
 

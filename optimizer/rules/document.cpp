@@ -11,8 +11,14 @@ std::string_view phase_name(Phase phase) {
   switch (phase) {
     case Phase::Shape:
       return "shape of the program";
+    case Phase::Order:
+      return "order of the steps";
+    case Phase::Merge:
+      return "neighbours that are one step";
     case Phase::Expressions:
       return "expressions";
+    case Phase::Relaxed:
+      return "relaxed";
     case Phase::Physical:
       return "physical plan";
   }
@@ -53,6 +59,8 @@ std::string document(const Rule& rule) {
     text += fmt::format("- phase: {}: {}\n", phase_name(entry.phase), entry.reason);
     for (std::string_view before : entry.after) text += fmt::format("- after: `{}`\n", before);
   }
+  if (!rule.relaxation.empty())
+    text += fmt::format("- a relaxation: may change the data, off unless `--relax={}`\n", rule.relaxation);
   for (const Guard& guard : rule.guards) text += fmt::format("- only if {}\n", guard.name);
   return text;
 }

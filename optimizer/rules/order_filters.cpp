@@ -22,7 +22,8 @@ constexpr Guard kGuards[] = {
     {"the lower filter drops samples at a lower price",
      [](Rewriter& rewriter, const Match& m) {
        return price(rewriter, rules::outer_of(rewriter, m)) < price(rewriter, rules::inner_of(rewriter, m));
-     }},
+     },
+     true},
 };
 
 }  // namespace

@@ -21,16 +21,24 @@ inline constexpr Guard kOneReader = {"nothing else reads the step above", [](Rew
                                        return rewriter.users(match.inner) == 1;
                                      }};
 
+/// A filter that leaves its stage fails before those that stay: of several failures the first as written is reported.
+/// Looks at what stands below: not for rules that a memo tries on pairs of steps.
+bool fails_first(Rewriter& rewriter, NodeId filter);
+
 /// The assignment `inner` shares work with a filter above it: then both must stay in one region, where the work is done
 /// once.
 bool shares_with_filter(Rewriter& rewriter, NodeId assignment);
 
 inline constexpr Guard kSharesNothing = {
-    "the assignment computes nothing costly that a filter above computes too",
-    [](Rewriter& rewriter, const Match& match) { return !shares_with_filter(rewriter, match.inner); }};
+    .name = "the assignment computes nothing costly that a filter above computes too",
+    .holds = [](Rewriter& rewriter, const Match& match) { return !shares_with_filter(rewriter, match.inner); },
+    .cost = true};
 
 /// Fields that an assignment assigns, as expressions over its input.
 Environment values_after(Rewriter& rewriter, const Node& assignment);
+
+/// For an `inner` that has the fields of its input: `outer` makes the fields that it made.
+void exchange_with_same(Rewriter& rewriter, const Match& match);
 
 inline void exchange_pair(Rewriter& rewriter, const Match& match) { rewriter.exchange(match.outer, match.inner); }
 

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "optimizer/rules/patterns.h"
 
 namespace zephon {
@@ -29,19 +31,22 @@ bool keeps_types(Rewriter& rewriter, const Match& m) {
   return true;
 }
 
-/// What the batch chooses its bucket by must come to it.
+/// What the batch chooses its bucket by must come to it, as it is.
 bool keeps_key(Rewriter& rewriter, const Match& m) {
   const ExprId key = rules::inner_of(rewriter, m).predicate;
   if (!key.valid()) return true;
   const StreamType& outer = rules::outer_of(rewriter, m).type;
-  for (const std::string& name : rewriter.reads().of(key))
-    if (!outer.find(name)) return false;
+  const std::vector<Assign>& assigns = rules::outer_of(rewriter, m).assigns;
+  for (const std::string& name : rewriter.reads().of(key)) {
+    const bool replaced = std::ranges::any_of(assigns, [&](const Assign& a) { return a.field == name; });
+    if (replaced || !outer.find(name)) return false;
+  }
   return true;
 }
 
 constexpr Guard kGuards[] = {
     rules::kOneReader,
-    {"nothing that the batch reads is dropped", keeps_key},
+    {"nothing that the batch reads is dropped or replaced", keeps_key},
     {"fields that the batch has keep their type", keeps_types},
     {"all that it reads and assigns has a fixed shape", has_fixed_shapes},
 };
@@ -71,7 +76,12 @@ range(100) | bucket_by_length(index % 7, boundaries=[3], batch_sizes=[4, 2]) | x
 keeps  # the key is dropped below the batch
 range(100) | bucket_by_length(index % 7, boundaries=[3], batch_sizes=[4, 2])
 ----
-nothing that the batch reads is dropped
+nothing that the batch reads is dropped or replaced
+
+keeps  # the second key has the name of the first
+range(9) | bucket_by_length(index % 7, boundaries=[3], batch_sizes=[2, 3]) | unbatch() | bucket_by_length(index % 2, boundaries=[1], batch_sizes=[1, 2])
+----
+nothing that the batch reads is dropped or replaced
 
 keeps  # the other reader of the batches would see the new field
 stream a = range(100) | batch(4)
@@ -81,7 +91,7 @@ concatenate(a, b)
 nothing else reads the step above
 
 keeps  # the batch has one `x`, of one type
-range(100) | x = index * 3 | batch(4) | x = index > 7
+range(100) | x = index * 3 | batch(4) | x = x > 7
 ----
 fields that the batch has keep their type
 

@@ -64,13 +64,26 @@ ExprId apply(Rewriter& rewriter, const Match& m) {
   return graph.add(std::move(pointwise));
 }
 
+/// The elements of the result are larger than those that the view would move instead: u8 become f32 behind the flip.
+bool moves_fewer_bytes(Rewriter& rewriter, const Match& m) {
+  const Graph& graph = rewriter.graph();
+  const Expr &view = graph.expr(m.expr), &pointwise = graph.expr(m.arg);
+  size_t bytes = 0;
+  for (size_t i = 0; i < pointwise.args.size(); ++i)
+    if (operand(graph, view, pointwise, i) != Operand::Untouched)
+      bytes += elem_size(graph.expr(pointwise.args[i]).type.elem);
+  return view.op->permutes && bytes < elem_size(pointwise.type.elem);
+}
+
 constexpr Guard kGuards[] = {
-    {"the view takes a part",
+    {"the view takes a part, or fewer bytes",
      [](Rewriter& rewriter, const Match& m) {
-       return rewriter.graph().expr(m.expr).op->cuts_box || rewriter.elements(m.expr) < rewriter.elements(m.arg);
-     }},
+       return rewriter.graph().expr(m.expr).op->cuts_box || rewriter.elements(m.expr) < rewriter.elements(m.arg) ||
+              moves_fewer_bytes(rewriter, m);
+     },
+     true},
     {"nothing else needs the whole",
-     [](Rewriter& rewriter, const Match& m) { return rewriter.expr_users(m.arg).size() <= 1; }},
+     [](Rewriter& rewriter, const Match& m) { return rewriter.expr_users(m.arg).size() <= 1; }, true},
     {"each operand is cut alike or not at all",
      [](Rewriter& rewriter, const Match& m) {
        const Graph& graph = rewriter.graph();
@@ -79,17 +92,26 @@ constexpr Guard kGuards[] = {
          if (operand(graph, graph.expr(m.expr), pointwise, i) == Operand::Unknown) return false;
        return true;
      }},
+    // A tensor fails with the failure of its first failed element, which may be cut away or come later. An operand has
+    // one failure for all of them.
+    {"all its failures are those of one operand",
+     [](Rewriter& rewriter, const Match& m) {
+       const Graph& graph = rewriter.graph();
+       const std::vector<ExprId>& args = graph.expr(m.arg).args;
+       const auto failing =
+           std::count_if(args.begin(), args.end(), [&](ExprId arg) { return !is_always_good(graph, arg); });
+       return failing <= 1 && !rewriter.reads().ranges().may_fail(m.arg);
+     }},
 };
 
 }  // namespace
 
-// Exact with failures too: each element is a value or a failure, and those that are cut away are never needed.
 ZEPHON_RULE_DEF(PushViewBelowPointwise) = {
     .name = "push_view_below_pointwise",
     .summary =
-        "A view that takes a part of a tensor runs before pointwise work: what "
-        "is cut away is never computed, and the view "
-        "comes nearer to what made the tensor.",
+        "A view that takes a part of a tensor runs before pointwise work: what is cut away is never computed, and the "
+        "view comes nearer to what made the tensor. A flip or a permutation does so where elements grow: casts to "
+        "larger types move towards the output.",
     .law = "view (f x y) = f (view x) (view y)",
     .ends = "one view moves below one operation",
     .guards = kGuards,
@@ -99,10 +121,18 @@ ZEPHON_RULE_DEF(PushViewBelowPointwise) = {
 fires
 files("examples/data/photos/*/*.jpg") | image = (f32(bytes.decode_image()) / 255).center_crop(32, 32) | select image
 
+fires  # one byte moves instead of four
+files("examples/data/photos/*/*.jpg") | take(3) | image = f32(bytes.decode_image().resize(8, 8)).to_chw() | select image
+
 keeps  # a flip takes everything: nothing is saved
 range(10) | x = ([[1, 2], [3, 4]] + index).flip() | select x
 ----
-the view takes a part
+the view takes a part, or fewer bytes
+
+keeps  # of several pixels that overflow, the first one is reported, which may be cut away
+files("examples/data/photos/*/*.jpg") | take(3) | image = (i32(bytes.decode_image()) * 100_000_000).crop(box(0, 0, 9, 9)) | select image
+----
+all its failures are those of one operand
 
 keeps
 files("examples/data/photos/*/*.jpg") | a = f32(bytes.decode_image()) | b = a.center_crop(32, 32) | select a, b

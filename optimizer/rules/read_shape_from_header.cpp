@@ -2,7 +2,7 @@
 
 #include "graph/signature.h"
 #include "optimizer/analysis/expressions.h"
-#include "optimizer/rules/patterns.h"
+#include "optimizer/rules/regions.h"
 
 namespace zephon {
 namespace {
@@ -35,9 +35,13 @@ constexpr Guard kGuards[] = {
        const Graph& graph = rewriter.graph();
        const std::vector<ExprId>& users = rewriter.expr_users(m.arg);
        return std::all_of(users.begin(), users.end(), [&](ExprId user) {
-         return user.valid() && (graph.expr(user).op->shape_only || graph.expr(user).op->cuts_box);
+         if (!user.valid()) return false;
+         const Expr& other = graph.expr(user);
+         const bool boxed = other.op->source_box && other.args.size() == 2 && rules::has_region(graph, m.arg);
+         return other.op->shape_only || other.op->cuts_box || boxed;
        });
-     }},
+     },
+     true},
 };
 
 }  // namespace

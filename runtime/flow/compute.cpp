@@ -121,8 +121,10 @@ struct Stage::Slot {
 struct Stage::Step {
   bool filter = false;
   int predicate = -1;
+  int place = 0;  // of a filter, as written
   KernelGroup::Kind kind = KernelGroup::Kind::PerSample;
   std::vector<int> leaves, roots;  // slots; Native: leaves are the operator's arguments in order
+  bool fits_shape = false;         // to be asked at each row: the shape of some leaf is not known before the run
   std::shared_ptr<const CompiledKernel> kernel;
   NativeKernel native = nullptr;
   const Expr* expr = nullptr;  // of the first root
@@ -145,6 +147,14 @@ struct SlotIssue {
   int64_t row;
   int slot;
   std::shared_ptr<const Value> value;
+  int place = 0;  // slot -1: of the filter that has failed
+
+  // Filters run in whatever order: that which stands first in the program has failed.
+  void filter_failed_too(const std::shared_ptr<const Value>& why, int where) {
+    if (where >= place) return;
+    value = why;
+    place = where;
+  }
 };
 
 // One chunk on its way through the stage.
@@ -168,6 +178,7 @@ struct Stage::Work {
                                [](const SlotIssue& a, const auto& key) { return std::pair(a.row, a.slot) < key; });
     return at != issues.end() && at->row == row && at->slot == slot ? &*at : nullptr;
   }
+  SlotIssue* issue(int64_t row, int slot) { return const_cast<SlotIssue*>(std::as_const(*this).issue(row, slot)); }
   void sort_issues() {
     issues.insert(issues.end(), found.begin(), found.end());
     found.clear();
@@ -243,6 +254,7 @@ Stage::Stage(const StageContext& context, const PlanNode& node, const std::vecto
     if (from.kind == ComputeStep::Kind::Filter) {
       step.filter = true;
       step.predicate = slot_of(from.predicate, input, error);
+      step.place = from.place;
       keeps_rows_ = false;
       continue;
     }
@@ -276,6 +288,17 @@ Stage::Stage(const StageContext& context, const PlanNode& node, const std::vecto
   for (const OutputField& output : node.outputs) output_slots_.push_back(slot_of(output.expr, input, error));
   if (error.empty()) plan_segments();
   if (node.keeps_rows) kept_ = std::make_unique<KeptRows>(*context.kept, node.pass_words);
+}
+
+// Whether somebody asks for more than its shape.
+bool Stage::read_whole(int slot) const {
+  if (std::ranges::find(output_slots_, slot) != output_slots_.end()) return true;
+  return std::ranges::any_of(steps_, [&](const Step& step) {
+    if (step.filter) return step.predicate == slot;
+    for (size_t i = 0; i < step.leaves.size(); ++i)
+      if (step.leaves[i] == slot && !(step.native && i == 0 && step.expr->op->shape_only)) return true;
+    return false;
+  });
 }
 
 int Stage::slot_of(ExprId id, const std::vector<std::string>& input, std::string& error) {
@@ -313,7 +336,13 @@ int Stage::slot_of(ExprId id, const std::vector<std::string>& input, std::string
 
 // Finds how the shape of a PerSample root follows from those of its leaves.
 void Stage::prepare_step(Step& step, std::string& error) {
-  if (step.kind != KernelGroup::Kind::PerSample || slots_[static_cast<size_t>(step.roots[0])].is_static) return;
+  // A result of known shape may be made of arguments whose shape is not: those that do not fit fail.
+  step.fits_shape = std::any_of(step.leaves.begin(), step.leaves.end(), [&](int leaf) {
+    return !graph_.expr(slots_[static_cast<size_t>(leaf)].expr).type.has_static_shape();
+  });
+  if (step.kind != KernelGroup::Kind::PerSample ||
+      (!step.fits_shape && slots_[static_cast<size_t>(step.roots[0])].is_static))
+    return;
   std::map<ExprId, int> place;
   for (size_t i = 0; i < step.leaves.size(); ++i)
     place[slots_[static_cast<size_t>(step.leaves[i])].expr] = ~static_cast<int>(i);
@@ -543,8 +572,10 @@ void Stage::run_columnar(const Segment& segment, Work& work) const {
           keep = true;
         } else if (const SlotIssue* issue = work.issue(at, step.predicate)) {
           keep = true;
-          if (!work.issue(at, -1)) {
-            work.issues.push_back({at, -1, issue->value});
+          if (SlotIssue* verdict = work.issue(at, -1)) {
+            verdict->filter_failed_too(issue->value, step.place);
+          } else {
+            work.issues.push_back({at, -1, issue->value, step.place});
             work.sort_issues();
           }
         }
@@ -645,9 +676,13 @@ void Stage::run_rows(const Segment& segment, Work& work, int64_t begin, int64_t 
       if (!problem)
         if (const SlotIssue* issue = work.issue(row, step.predicate)) problem = &issue->value;
       if (problem) {
-        bool pending = work.issue(row, -1) != nullptr;
-        for (const SlotIssue& issue : local.issues) pending |= issue.row == row && issue.slot == -1;
-        if (!pending) local.issues.push_back({row, -1, *problem});
+        SlotIssue* verdict = work.issue(row, -1);
+        for (SlotIssue& issue : local.issues)
+          if (issue.row == row && issue.slot == -1) verdict = &issue;
+        if (verdict)
+          verdict->filter_failed_too(std::shared_ptr(*problem), step.place);
+        else
+          local.issues.push_back({row, -1, *problem, step.place});
         continue;
       }
       const void* data = slot.kind == Slot::Kind::Constant ? slot.constant->ref.data
@@ -738,14 +773,17 @@ void Stage::evaluate_row(const Step& step, Work& work, Local& local, int64_t row
     call.reserve = RowMemory::reserve;
     call.context = &memory;
     const void* place = out.data;
-    ok = step.native(call);
+    TensorRef shape;
+    ok = !step.fits_shape || step.expr->op->cls != OpClass::Pointwise || runtime_shape(*step.expr, local.inputs, shape);
+    ok = ok && step.native(call);
+    if (ok && out.data == nullptr && out.size() > 0 && read_whole(root)) ok = false;  // nobody may read it
     if (ok && slot.is_static && out.data != place) {
       // The kernel answered with memory of its own: the column must be contiguous.
       ok = same_shape(out, slot.shape);
       if (ok && !slot.row_local) std::memcpy(column.at(row).data, out.data, out.byte_size());
     }
   } else if (ok && step.kernel) {
-    if (!slot.is_static) ok = shape_of_root(step, local, out);
+    if (!slot.is_static || step.fits_shape) ok = shape_of_root(step, local, out);
     if (ok) {
       out.data = slot.is_static && !slot.row_local ? column.at(row).data : arena.allocate(out.byte_size());
       uint8_t failed = 0;
@@ -857,7 +895,7 @@ void Stage::compact(Work& work, const std::vector<uint32_t>& rows, size_t next_s
   for (SlotIssue& issue : work.issues) {
     auto at = std::lower_bound(rows.begin(), rows.end(), static_cast<uint32_t>(issue.row));
     if (at == rows.end() || *at != issue.row) continue;
-    issues.push_back({at - rows.begin(), issue.slot, std::move(issue.value)});
+    issues.push_back({at - rows.begin(), issue.slot, std::move(issue.value), issue.place});
   }
   work.issues = std::move(issues);
   if (!work.failed_rows.empty()) {

@@ -89,6 +89,7 @@ class Stage {
   void run_rows(const Segment& segment, Work& work, int64_t begin, int64_t end) const;
   void evaluate_row(const Step& step, Work& work, Local& local, int64_t row) const;
   void fall_back(ExprId root, int slot, Work& work, Local& local, int64_t row, bool local_only) const;
+  bool read_whole(int slot) const;
   bool shape_of_root(const Step& step, Local& local, TensorRef& out) const;
   void compact(Work& work, const std::vector<uint32_t>& rows, size_t next_step) const;
   ChunkPtr finish(Work& work) const;

@@ -290,7 +290,7 @@ class Emitter {
       if (n.op != KOp::Prepare) continue;
       used.push_back(static_cast<int32_t>(n.imm));
       const Resampler& r = p_.resamplers[static_cast<size_t>(n.imm)];
-      extents.insert(extents.end(), {r.in_h, r.in_w, r.channels, r.out_h, r.out_w});
+      extents.insert(extents.end(), r.geometry.begin(), r.geometry.end());
     }
     Value* total = b_.getInt64(0);
     if (used.empty()) return total;
@@ -300,10 +300,10 @@ class Emitter {
     for (int32_t e : extents) sane = b_.CreateAnd(sane, b_.CreateICmpULE(get(e), b_.getInt64(kMostExtent)));
     for (int32_t number : used) {
       const Resampler& r = p_.resamplers[static_cast<size_t>(number)];
-      for (auto [h, w] : {std::pair{r.in_h, r.in_w}, std::pair{r.out_h, r.out_w}}) {
-        Value* area = b_.CreateMul(get(h), get(w));
+      sane = b_.CreateAnd(sane, b_.CreateICmpULE(get(r.channels()), b_.getInt64(64)));
+      for (size_t side : {size_t{0}, size_t{3}}) {  // the input and what is made
+        Value* area = b_.CreateMul(get(r.geometry[side]), get(r.geometry[side + 1]));
         sane = b_.CreateAnd(sane, b_.CreateICmpULE(area, b_.getInt64(int64_t{1} << 32)));
-        sane = b_.CreateAnd(sane, b_.CreateICmpULE(get(r.channels), b_.getInt64(64)));
       }
     }
     BasicBlock* before = b_.GetInsertBlock();
@@ -330,14 +330,14 @@ class Emitter {
     };
     for (int32_t id : rows) {
       const Resampler& r = p_.resamplers[static_cast<size_t>(p_.node(id).imm)];
-      row_at_[id] = place(product({r.out_w, r.channels}, r.elem));
+      row_at_[id] = place(product({r.out_w(), r.channels()}, r.elem));
     }
     for (int32_t number : used) {
       const Resampler& r = p_.resamplers[static_cast<size_t>(number)];
-      if (r.input < 0) copy_at_[static_cast<size_t>(number)] = place(product({r.in_h, r.in_w, r.channels}, r.elem));
-      std::vector<Value*> args{b_.getInt8(static_cast<uint8_t>(r.elem))};
-      for (int32_t e : {r.in_h, r.in_w, r.channels, r.out_h, r.out_w}) args.push_back(get(e));
-      native_at_[static_cast<size_t>(number)] = place(native(r, 0, b_.getInt64Ty(), args));
+      if (r.input < 0)
+        copy_at_[static_cast<size_t>(number)] = place(product({r.in_h(), r.in_w(), r.channels()}, r.elem));
+      native_at_[static_cast<size_t>(number)] =
+          place(native(r, 0, b_.getInt64Ty(), {b_.getInt8(static_cast<uint8_t>(r.elem)), geometry_of(r)}));
     }
     if (in_run) return total;
     BasicBlock* end = b_.GetInsertBlock();
@@ -357,6 +357,14 @@ class Emitter {
     llvm::CallInst* call = b_.CreateCall(llvm::FunctionType::get(result, types, false), target, args);
     call->addParamAttr(0, llvm::Attribute::ZExt);
     return call;
+  }
+
+  /// A ResampleGeometry in memory.
+  Value* geometry_of(const Resampler& r) {
+    Value* at = alloca_of(llvm::ArrayType::get(b_.getInt64Ty(), r.geometry.size()));
+    for (size_t i = 0; i < r.geometry.size(); ++i)
+      b_.CreateStore(get(r.geometry[i]), b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), at, i));
+    return at;
   }
 
   // ---- loops
@@ -951,11 +959,14 @@ class Emitter {
     } else {
       picture = copying_ = copy_at_[number];
       emit_nest(r.copy, active);
-      stride = b_.CreateMul(b_.CreateMul(get(r.in_w), get(r.channels)), b_.getInt64(size));
+      stride = b_.CreateMul(b_.CreateMul(get(r.in_w()), get(r.channels())), b_.getInt64(size));
     }
-    native(r, 1, b_.getVoidTy(),
-           {b_.getInt8(static_cast<uint8_t>(r.elem)), picture, stride, get(r.in_h), get(r.in_w), get(r.channels),
-            get(r.out_h), get(r.out_w), native_at_[number]});
+    Value* made =
+        native(r, 1, b_.getInt8Ty(),
+               {b_.getInt8(static_cast<uint8_t>(r.elem)), picture, stride, geometry_of(r), native_at_[number]});
+    BasicBlock* good = BasicBlock::Create(context_, "resampled", function_);
+    b_.CreateCondBr(b_.CreateTrunc(made, b_.getInt1Ty()), good, fail_exit_);
+    b_.SetInsertPoint(good);
     return native_at_[number];
   }
 
@@ -963,8 +974,7 @@ class Emitter {
     const Resampler& r = p_.resamplers[static_cast<size_t>(n.imm)];
     Value* row = row_at_.at(id);
     native(r, 2, b_.getVoidTy(),
-           {b_.getInt8(static_cast<uint8_t>(r.elem)), native_at_[static_cast<size_t>(n.imm)], get(n.a), get(r.in_h),
-            get(r.in_w), get(r.channels), get(r.out_h), get(r.out_w), row});
+           {b_.getInt8(static_cast<uint8_t>(r.elem)), native_at_[static_cast<size_t>(n.imm)], get(n.a), row});
     return row;
   }
 

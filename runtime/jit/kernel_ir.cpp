@@ -598,7 +598,7 @@ int32_t KernelIr::effect(KOp op, KVal condition) {
 }
 
 void KernelIr::fail_if(KVal cond) {
-  if (is_constant(cond, 0)) return;
+  if (cannot_fail || is_constant(cond, 0)) return;
   const KNode& n = node(cond.id);
   if (n.byte_source >= 0) {
     const std::vector<int64_t>& values = byte_table(cond.id);
@@ -627,12 +627,14 @@ KVal KernelIr::binary(KOp op, KVal a, KVal b) {
 }
 
 KVal KernelIr::checked(KOp op, KOp overflow, KVal a, KVal b) {
-  KNode n;
-  n.op = overflow;
-  n.elem = Elem::Bool;
-  n.a = a.id;
-  n.b = b.id;
-  fail_if(operation_node(n));
+  if (!cannot_fail) {
+    KNode n;
+    n.op = overflow;
+    n.elem = Elem::Bool;
+    n.a = a.id;
+    n.b = b.id;
+    fail_if(operation_node(n));
+  }
   return op == KOp::Add ? add(a, b) : op == KOp::Sub ? sub(a, b) : mul(a, b);
 }
 
@@ -754,6 +756,17 @@ KVal KernelIr::bitcast(Elem to, KVal a) {
   n.elem = to;
   n.a = a.id;
   return operation_node(n);
+}
+
+KVal KernelIr::table(Elem elem, std::span<const double> values, KVal at) {
+  KTable table{elem, std::vector<uint8_t>(values.size() * elem_size(elem))};
+  for (size_t i = 0; i < values.size(); ++i) {
+    const uint64_t bits = elem == Elem::F64
+                              ? std::bit_cast<uint64_t>(values[i])
+                              : bits_of(elem, is_float(elem) ? as_bits(values[i]) : static_cast<int64_t>(values[i]));
+    std::memcpy(table.bytes.data() + i * elem_size(elem), &bits, elem_size(elem));
+  }
+  return table_element(table, convert(Elem::I64, at));
 }
 
 // ---- questions

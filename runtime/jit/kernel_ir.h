@@ -121,6 +121,8 @@ class KernelIr : public IndexBuilder {
   std::map<int32_t, bool> assumed;
   /// While > 0, fail_if makes guards: the loads built after it rely on them.
   int guarding = 0;
+  /// While set, nothing that is built can fail: the optimizer has proved it.
+  bool cannot_fail = false;
   /// value = coefficient * index(loop) + rest, all of them nodes that do not vary in the loop; false if it is not of
   /// that form.
   bool linear(KVal value, int32_t loop, KVal& coefficient, KVal& rest);
@@ -156,6 +158,7 @@ class KernelIr : public IndexBuilder {
   KVal maximum(KVal a, KVal b) override { return binary(KOp::Maximum, a, b); }
   KVal convert(Elem to, KVal a) override;
   KVal bitcast(Elem to, KVal a) override;
+  KVal table(Elem elem, std::span<const double> values, KVal index) override;
   void fail_if(KVal cond) override;
 
  private:

@@ -274,7 +274,10 @@ KVal KernelProgram::pointwise(ExprId id, const Index& index) {
     }
     args.push_back(value(arg, at));
   }
-  return expr.op->kernel.pointwise(*this, expr, args);
+  cannot_fail = expr.attrs.has("total");
+  const KVal result = expr.op->kernel.pointwise(*this, expr, args);
+  cannot_fail = false;
+  return result;
 }
 
 KVal KernelProgram::view(ExprId id, const Index& index) {
@@ -405,7 +408,14 @@ KVal KernelProgram::resample(ExprId id, const Index& index) {
     r.slot = static_cast<int32_t>(slot - resample_exprs.begin());
     if (slot == resample_exprs.end()) resample_exprs.push_back(r.local);
     r.elem = expr.type.elem;
-    r.in_h = in[0].id, r.in_w = in[1].id, r.channels = in[2].id, r.out_h = out[0].id, r.out_w = out[1].id;
+    std::vector<KVal> parts{in[0], in[1], integer(0), integer(0), out[0], out[1], integer(0), integer(0)};
+    if (expr.op->kernel.resample->parts) {
+      current_.push_back(id);
+      expr.op->kernel.resample->parts(*this, expr, parts);
+      current_.pop_back();
+    }
+    r.geometry = {in[0].id, in[1].id, in[2].id, out[0].id, out[1].id};
+    for (KVal part : parts) r.geometry.push_back(part.id);
     // In place, if what is pulled is a leaf whose rows are contiguous; else through a copy.
     r.copy.loops = loops_of(id, in);
     Index at;
@@ -421,7 +431,7 @@ KVal KernelProgram::resample(ExprId id, const Index& index) {
     KVal cy, cx, cc, rest_y, rest_x, base;
     if (n.op == KOp::Load && linear(value_of(n.a), r.copy.loops[0], cy, rest_y) &&
         linear(rest_y, r.copy.loops[1], cx, rest_x) && linear(rest_x, r.copy.loops[2], cc, base) &&
-        cx.id == r.channels && is_constant(cc, 1) && only(node(base.id).loops | node(cy.id).loops, 0)) {
+        cx.id == r.channels() && is_constant(cc, 1) && only(node(base.id).loops | node(cy.id).loops, 0)) {
       r.input = static_cast<int32_t>(n.imm);
       r.base = base.id;
       r.row_stride = cy.id;
@@ -436,7 +446,7 @@ KVal KernelProgram::resample(ExprId id, const Index& index) {
   }
   const Resampler& r = resamplers[static_cast<size_t>(found->second)];
   KVal row = row_fill(found->second, index[0], prepare(found->second));
-  return row_load(row, add(mul(index[1], value_of(r.channels)), index[2]), r.elem);
+  return row_load(row, add(mul(index[1], value_of(r.channels())), index[2]), r.elem);
 }
 
 // ---- shapes
@@ -587,7 +597,7 @@ std::vector<int32_t> KernelProgram::closure(const std::vector<int32_t>& roots) c
     }
     if (n.op == KOp::Prepare) {
       const Resampler& r = resamplers[static_cast<size_t>(n.imm)];
-      stack.insert(stack.end(), {r.in_h, r.in_w, r.channels, r.out_h, r.out_w});
+      stack.insert(stack.end(), r.geometry.begin(), r.geometry.end());
       if (r.input >= 0) {
         stack.insert(stack.end(), {r.base, r.row_stride});
       } else {

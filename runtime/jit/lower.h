@@ -42,7 +42,11 @@ struct Resampler {
   int32_t local = 0;  ///< number of its expression
   int32_t slot = 0;   ///< entry of CodeImage::resample_exprs
   Elem elem = Elem::U8;
-  int32_t in_h = 0, in_w = 0, channels = 0, out_h = 0, out_w = 0;  ///< nodes
+  std::vector<int32_t> geometry;  ///< nodes, in the order of ResampleGeometry
+  int32_t in_h() const { return geometry[0]; }
+  int32_t in_w() const { return geometry[1]; }
+  int32_t channels() const { return geometry[2]; }
+  int32_t out_w() const { return geometry[4]; }
   int32_t input = -1;  ///< reads this input in place, from element `base`, rows `row_stride` elements apart ...
   int32_t base = 0, row_stride = 0;
   Nest copy;  ///< ... or, where input < 0, what these loops write to scratch

@@ -190,6 +190,7 @@ Value SampleEvaluator::pointwise(const Expr& expr) {
   const int64_t size = out.size();
   Shape index(shape.size());
   std::vector<ScalarArg> scalars(args.size());
+  int64_t wholly = 0;  // elements that are the failure of an argument as a whole
   for (int64_t flat = 0; flat < size; ++flat, advance(index, shape)) {
     const Failure* failed = nullptr;
     for (size_t i = 0; i < args.size(); ++i) {
@@ -216,8 +217,11 @@ Value SampleEvaluator::pointwise(const Expr& expr) {
       out.set(flat, result.value);
     } else {
       out.fail_element(flat, result.forwarded ? *result.forwarded : failure_of(expr, result.code, result.message));
+      wholly += whole && result.forwarded == whole;
     }
   }
+  // Nothing of it but that failure was chosen: then it is what was chosen.
+  if (size > 0 && wholly == size) return Value::failed(*whole);
   return out;
 }
 

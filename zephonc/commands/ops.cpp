@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "graph/op_def.h"
+#include "graph/signature.h"
 #include "ops/all_ops.h"
 #include "zephonc/commands.h"
 #include "zephonc/console.h"
@@ -69,12 +70,14 @@ std::string properties(const OpDef& op) {
   add(op.algebra.needs_domain, "needs a domain known without the data");
   add(is_dataset(op) && !op.algebra.keeps_order, "changes the order");
   add(op.algebra.keeps_rows, "keeps what is made above it");
+  add(op.algebra.merge != nullptr, "merges with its like");
   add(op.promotes, "promotes its arguments");
   return out;
 }
 
 std::string page(const OpDef& op) {
-  std::string out = fmt::format("### `{}`\n\n{}\n\n```\n{}({})\n```\n\n", op.name, op.summary, op.name, op.signature);
+  std::string out =
+      fmt::format("### `{}`\n\n{}\n\n```\n{}({})\n```\n\n", op.name, op.summary, op.name, written_signature(op));
   if (!op.prose.empty()) out += fmt::format("{}\n\n", op.prose);
   if (!op.implicit.empty()) out += fmt::format("Also assigns `{}`.\n\n", op.implicit);
   if (!op.expansion.empty()) out += fmt::format("Short for:\n\n```\n{}\n```\n\n", op.expansion);

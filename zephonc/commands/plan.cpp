@@ -2,105 +2,97 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
-#include "optimizer/rules/all_rules.h"
 #include "zephonc/commands.h"
 #include "zephonc/console.h"
 #include "zephonc/costs_file.h"
+#include "zephonc/plan_page.h"
+#include "zephonc/plan_story.h"
 #include "zephonc/plan_view.h"
 #include "zephonc/session.h"
-#include "zephonc/text_diff.h"
+#include "zephonc/sinks/staged.h"
 
 namespace zephon {
 namespace {
 
-std::string cost_change(double before, double after) {
-  if (before == after) return "";
-  return fmt::format("  ({} -> {} a sample)", human_seconds(before * 1e-9), human_seconds(after * 1e-9));
-}
+class Planning {
+ public:
+  explicit Planning(Session& session) : session_(session), options_(session.options()) {}
 
-std::string place(const Session& session, const Span& span) {
-  return span.valid() ? fmt::format("  line {}", session.line_of(span)) : "";
-}
-
-std::string steps_text(const Session& session, const OptimizeResult& result) {
-  std::string out;
-  size_t number = 0;
-  for (const Application& a : result.trace.applied) {
-    out += fmt::format("{}. {}: {}{}{}\n", ++number, a.rule->name, a.what, place(session, a.place),
-                       cost_change(a.cost_before, a.cost_after));
-    out += text_diff(a.before, a.after) + "\n";
-  }
-  return out.empty() ? "no rule applied\n" : out;
-}
-
-/// RULE or RULE@LINE: where it was applied, and which guard refused it.
-int why(const Session& session, const OptimizeResult& result, const std::string& question) {
-  size_t at = question.find('@');
-  std::string name = question.substr(0, at);
-  uint32_t line = 0;
-  if (at != std::string::npos) {
-    const char* end = question.data() + question.size();
-    auto [stop, error] = std::from_chars(question.data() + at + 1, end, line);
-    if (error != std::errc() || stop != end || line == 0) {
-      say(fmt::format("zephonc: `{}` names no line; write --why RULE@LINE", question));
-      return kExitUsage;
+  int operator()() {
+    const bool page = options_.format == "html";
+    if (auto code = session_.optimizer_options(how_)) return *code;
+    how_.texts = options_.steps || !options_.why.empty() || page;
+    if (auto code = session_.optimize_program(how_, result_)) return *code;
+    if (!options_.why.empty()) return why(session_, how_, result_, options_.why);
+    std::string text;
+    if (auto code = view(page, text)) return *code;
+    if (options_.out.empty()) return print(text);
+    if (auto problem = write_file_atomically(options_.out, text)) {
+      say("zephonc: " + problem->message);
+      return kExitRun;
     }
+    return kExitOk;
   }
-  const Rule* rule = find_rule(name);
-  if (rule == nullptr) return unknown_rule(name);
-  std::string out;
-  auto here = [&](const Span& span) { return line == 0 || session.line_of(span) == line; };
-  for (const Application& a : result.trace.applied) {
-    if (a.rule != rule || !here(a.place)) continue;
-    out += fmt::format("applied: {}{}{}\n", a.what, place(session, a.place), cost_change(a.cost_before, a.cost_after));
+
+ private:
+  /// What the program costs that the rules did not touch.
+  double written_ns() const {
+    OptimizeOptions none = how_;
+    none.no_optimize = true;
+    none.texts = false;
+    OptimizeResult written;
+    return session_.optimize_program(none, written) ? 0 : plan_ns(written.plan);
   }
-  for (const Refusal& r : result.trace.refused) {
-    if (r.rule != rule || !here(r.place)) continue;
-    out += fmt::format("refused: {}{}: needs that {}\n", r.what, place(session, r.place), r.guard);
+
+  std::optional<int> view(bool page, std::string& text) const {
+    const SourceMap& sources = session_.sources();
+    if (options_.steps) {
+      text = steps_text(session_, result_, written_ns());
+      return std::nullopt;
+    }
+    if (page) {
+      text = plan_page(session_, result_, {result_.trace, written_ns(), session_.relaxations()}, how_.plan.machine);
+      return std::nullopt;
+    }
+    const std::string title = fmt::format("{} ({})", options_.file, options_.stage);
+    const bool physical = options_.stage == "physical";
+    const Graph& graph = options_.stage == "typed" ? session_.graph() : result_.graph;
+    if (options_.stage == "source") {
+      text = sources.text(session_.file());
+    } else if (options_.json || options_.format == "json") {
+      const PlanFacts facts{result_.trace, physical ? written_ns() : 0, session_.relaxations()};
+      text = physical ? plan_json(result_.plan, sources, facts, plan_options_json(options_))
+                      : graph_json(graph, sources, options_.stage);
+    } else if (options_.format == "text") {
+      text = physical ? "as written\n" + graph_text(session_.graph(), sources) + "\nplanned\n" +
+                            plan_text(result_.plan, sources, session_.relaxations())
+                      : graph_text(graph, sources);
+    } else {
+      text = physical ? plan_dot(result_.plan, sources, title) : graph_dot(graph, sources, title);
+      if (options_.format == "dot") return std::nullopt;
+      std::string error;
+      auto svg = run_graphviz(text, "svg", error);
+      if (!svg) {
+        say("zephonc: --format svg: " + error);
+        return kExitRun;
+      }
+      text = *std::move(svg);
+    }
+    return std::nullopt;
   }
-  if (out.empty())
-    out = fmt::format("{} found nothing to match{}\n", name, line > 0 ? fmt::format(" on line {}", line) : "");
-  return print(fmt::format("{}: {}\nlaw: {}\n\n{}", name, rule->summary, rule->law, out));
-}
+
+  Session& session_;
+  const Options& options_;
+  OptimizeOptions how_;
+  OptimizeResult result_;
+};
 
 }  // namespace
 
 int command_plan(const Options& options) {
   Session session(options);
   if (auto code = session.load()) return *code;
-  OptimizeOptions how;
-  if (auto code = session.optimizer_options(how)) return *code;
-  how.texts = options.steps || !options.why.empty();
-  OptimizeResult result;
-  if (auto code = session.optimize_program(how, result)) return *code;
-  if (options.steps) return print(steps_text(session, result));
-  if (!options.why.empty()) return why(session, result, options.why);
-
-  const std::string title = fmt::format("{} ({})", options.file, options.stage);
-  if (options.stage == "source") return print(session.sources().text(session.file()));
-  bool physical = options.stage == "physical";
-  const Graph& graph = options.stage == "typed" ? session.graph() : result.graph;
-  if (options.format == "json") {
-    return print(physical ? plan_json(result.plan, session.sources(), plan_options_json(options))
-                          : graph_json(graph, session.sources(), options.stage));
-  }
-  if (options.format == "text") {
-    if (!physical) return print(graph_text(graph, session.sources()));
-    return print("as written\n" + graph_text(session.graph(), session.sources()) + "\nplanned\n" +
-                 plan_text(result.plan, session.sources()));
-  }
-  std::string dot =
-      physical ? plan_dot(result.plan, session.sources(), title) : graph_dot(graph, session.sources(), title);
-  if (options.format == "dot") return print(dot);
-  std::string error;
-  auto svg = dot_to_svg(dot, error);
-  if (!svg) {
-    say("zephonc: " + error);
-    return kExitRun;
-  }
-  return print(*svg);
+  return Planning(session)();
 }
 
 }  // namespace zephon

@@ -53,12 +53,18 @@ std::string manifest_head(const Session& session, const std::string& plan_hash, 
   Json files = Json::array();
   for (const std::string& path : sources.files()) files.push_back(file_entry(path, o.hash_content));
   for (const std::string& path : session.side_files()) files.push_back(file_entry(path, o.hash_content));
-  Json head{{"zephon", ZEPHON_VERSION},   {"versions", ZEPHON_LIBRARIES},
-            {"program", o.file},          {"program_fingerprint", session.fingerprint()},
-            {"params", params},           {"seed", session.program().seed},
-            {"epochs", o.epochs},         {"rank", o.rank},
-            {"world_size", o.world_size}, {"plan_hash", plan_hash},
-            {"relaxations", o.allow},     {"files", files}};
+  Json head{{"zephon", ZEPHON_VERSION},
+            {"versions", ZEPHON_LIBRARIES},
+            {"program", o.file},
+            {"program_fingerprint", session.fingerprint()},
+            {"params", params},
+            {"seed", session.program().seed},
+            {"epochs", o.epochs},
+            {"rank", o.rank},
+            {"world_size", o.world_size},
+            {"plan_hash", plan_hash},
+            {"relaxations", session.relaxations()},
+            {"files", files}};
   return head.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -396,6 +402,7 @@ class Run {
     out.kept = result.kept_bytes;
     out.digest = delivery_.digest();
     out.plan_hash = optimized_.plan.hash;
+    if (!options_.reference) out.relaxations = session_.relaxations();
     if (options_.stats) out.plan = options_.reference ? "reference interpreter" : plan_one_line(optimized_.plan);
     for (const RunResult::Errors& errors : result.errors) out.errors.emplace_back(errors.policy, errors.count);
     for (const auto& [file, count] : quarantined_) {

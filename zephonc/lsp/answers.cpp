@@ -62,7 +62,7 @@ std::string cut(std::string text) {
 std::string code(const std::string& text) { return "```zpl\n" + text + "\n```\n"; }
 
 std::string_view called(const OpDef& op) { return op.surface.empty() ? op.name : op.surface; }
-std::string signature(const OpDef& op) { return fmt::format("{}({})", called(op), op.signature); }
+std::string signature(const OpDef& op) { return fmt::format("{}({})", called(op), written_signature(op)); }
 
 std::string page(const OpDef& op) {
   std::string out = code(signature(op)) + std::string(op.summary) + "\n";
@@ -408,7 +408,8 @@ void add_arguments(Items& items, const Analysis& known, const std::string& calle
   for (const OpDef* op : all_ops().all()) {
     if (called(*op) != callee && op->name != callee) continue;
     for (const Parameter& parameter : signature_of(*op).parameters)
-      items.add(parameter.name, kValue, fmt::format("argument of {}", signature(*op)), {}, parameter.name + "=");
+      if (!is_hidden(parameter))
+        items.add(parameter.name, kValue, fmt::format("argument of {}", signature(*op)), {}, parameter.name + "=");
   }
   auto look = [&](const ast::Declarations& all) {
     for (const ast::Function& function : all.functions) {
