@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "graph/elem_limits.h"
 #include "optimizer/analysis/expressions.h"
 
 namespace zephon {
@@ -14,40 +15,6 @@ __extension__ using Wide = __int128;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int64_t kMostConstant = 4096;  // elements of a constant that are looked at
 constexpr int kMostSteps = 256;          // up to where a field is made
-
-Wide least_of(Elem elem) {
-  switch (elem) {
-    case Elem::I8:
-      return INT8_MIN;
-    case Elem::I16:
-      return INT16_MIN;
-    case Elem::I32:
-      return INT32_MIN;
-    case Elem::I64:
-      return INT64_MIN;
-    default:
-      return 0;
-  }
-}
-
-Wide greatest_of(Elem elem) {
-  switch (elem) {
-    case Elem::Bool:
-      return 1;
-    case Elem::U8:
-      return UINT8_MAX;
-    case Elem::U16:
-      return UINT16_MAX;
-    case Elem::I8:
-      return INT8_MAX;
-    case Elem::I16:
-      return INT16_MAX;
-    case Elem::I32:
-      return INT32_MAX;
-    default:
-      return INT64_MAX;
-  }
-}
 
 bool fits(Elem elem, Wide v) { return v >= least_of(elem) && v <= greatest_of(elem); }
 
@@ -244,8 +211,8 @@ class IntervalBuilder final : public KernelBuilder {
     Wide lo = *std::min_element(v, v + 4), hi = *std::max_element(v, v + 4);
     if (checked) {
       may_fail |= !fits(a.elem, lo) || !fits(a.elem, hi);
-      lo = std::clamp(lo, least_of(a.elem), greatest_of(a.elem));
-      hi = std::clamp(hi, least_of(a.elem), greatest_of(a.elem));
+      lo = std::clamp<Wide>(lo, least_of(a.elem), greatest_of(a.elem));
+      hi = std::clamp<Wide>(hi, least_of(a.elem), greatest_of(a.elem));
     }
     return add_node(integers(a.elem, lo, hi));
   }
@@ -333,8 +300,8 @@ ValueRange range_of_type(Elem elem) {
     r.flo = -kInfinity, r.fhi = kInfinity;
     r.nan = true;
   } else if (!is_string(elem)) {
-    r.lo = static_cast<int64_t>(least_of(elem));
-    r.hi = static_cast<int64_t>(greatest_of(elem));
+    r.lo = least_of(elem);
+    r.hi = greatest_of(elem);
   }
   return r;
 }

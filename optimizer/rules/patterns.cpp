@@ -10,6 +10,20 @@ namespace zephon::rules {
 
 constexpr double kCostlyNs = 100;  // cheaper work is done twice rather than stored
 
+bool draws(const Graph& graph, const Node& step) {
+  return (step.predicate.valid() && has_draw(graph, step.predicate)) ||
+         std::ranges::any_of(step.assigns, [&](const Assign& a) { return has_draw(graph, a.expr); });
+}
+
+bool has_fixed_shapes(Rewriter& rewriter, const Node& outer, const Node& batch) {
+  for (const Assign& a : outer.assigns) {
+    if (!rewriter.graph().expr(a.expr).type.has_static_shape()) return false;
+    for (const std::string& name : rewriter.reads().of(a.expr))
+      if (const Field* field = batch.type.find(name); field && !field->type.has_static_shape()) return false;
+  }
+  return true;
+}
+
 bool shares_with_filter(Rewriter& rewriter, NodeId assignment) {
   Graph& graph = rewriter.graph();
   std::vector<NodeId> between;  // assignments below the filters, lowest first

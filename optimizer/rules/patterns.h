@@ -16,10 +16,22 @@ inline bool reads_one(Rewriter& rewriter, NodeId outer, Match& match) {
 inline const Node& outer_of(Rewriter& rewriter, const Match& match) { return rewriter.graph().node(match.outer); }
 inline const Node& inner_of(Rewriter& rewriter, const Match& match) { return rewriter.graph().node(match.inner); }
 
+/// Something is drawn by what the step assigns, or by its predicate.
+bool draws(const Graph& graph, const Node& step);
+
 /// Moving a step past one that somebody else reads would change what that reader gets.
 inline constexpr Guard kOneReader = {"nothing else reads the step above", [](Rewriter& rewriter, const Match& match) {
                                        return rewriter.users(match.inner) == 1;
                                      }};
+
+/// What is part of the identity at its place is not where it goes, and what is drawn follows from it.
+inline constexpr Guard kDrawsNothing = {"it draws nothing", [](Rewriter& rewriter, const Match& match) {
+                                          return !draws(rewriter.graph(), outer_of(rewriter, match));
+                                        }};
+
+/// All that `outer` reads of the members of `batch`, and all that it assigns, has one shape only. A batch fails members
+/// whose shape is not the first one's, or pads them.
+bool has_fixed_shapes(Rewriter& rewriter, const Node& outer, const Node& batch);
 
 /// A filter that leaves its stage fails before those that stay: of several failures the first as written is reported.
 /// Looks at what stands below: not for rules that a memo tries on pairs of steps.

@@ -10,16 +10,10 @@ bool match(Rewriter& rewriter, NodeId outer, Match& m) {
          rules::inner_of(rewriter, m).op->cls == OpClass::ManyToOne && rules::inner_of(rewriter, m).type.batch;
 }
 
-/// The batch fails members whose shape is not the first one's, or pads them: what the assignment reads and makes must
-/// have only one shape, above the batch too.
+/// Above the batch too.
 bool has_fixed_shapes(Rewriter& rewriter, const Match& m) {
-  const StreamType& batch = rewriter.graph().node(rules::inner_of(rewriter, m).inputs[0]).type;
-  for (const Assign& a : rules::outer_of(rewriter, m).assigns) {
-    if (!rewriter.graph().expr(a.expr).type.has_static_shape()) return false;
-    for (const std::string& name : rewriter.reads().of(a.expr))
-      if (const Field* field = batch.find(name); field && !field->type.has_static_shape()) return false;
-  }
-  return true;
+  return rules::has_fixed_shapes(rewriter, rules::outer_of(rewriter, m),
+                                 rewriter.graph().node(rules::inner_of(rewriter, m).inputs[0]));
 }
 
 /// The batch's fields have one type each: what an assignment below it replaces by another type must stay below.

@@ -50,11 +50,7 @@ constexpr Guard kGuards[] = {
        return !pairs_rows(merge) && !joins_rows(merge);
      }},
     // The number of the stream is part of the identity below, and not above.
-    {"it draws nothing",
-     [](Rewriter& rewriter, const Match& m) {
-       return std::ranges::none_of(rules::outer_of(rewriter, m).assigns,
-                                   [&](const Assign& a) { return has_draw(rewriter.graph(), a.expr); });
-     }},
+    rules::kDrawsNothing,
     {"a stream ends by assigning what it reads",
      [](Rewriter& rewriter, const Match& m) {
        const Graph& graph = rewriter.graph();

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "optimizer/analysis/expressions.h"
 #include "optimizer/rules/patterns.h"
 
@@ -12,18 +10,6 @@ bool takes_apart(const Graph& graph, const Node& node) {
          !node.type.batch;
 }
 
-/// All that the assignment reads and makes has one shape only: so it can move past the batch too. To stay there would
-/// not pay: batch by batch is dearer than many rows at a time.
-bool passes_batch(Rewriter& rewriter, const Node& assignment, const Node& batch) {
-  const Graph& graph = rewriter.graph();
-  for (const Assign& a : assignment.assigns) {
-    if (!graph.expr(a.expr).type.has_static_shape()) return false;
-    for (const std::string& name : rewriter.reads().of(a.expr))
-      if (const Field* field = batch.type.find(name); field && !field->type.has_static_shape()) return false;
-  }
-  return true;
-}
-
 bool match(Rewriter& rewriter, NodeId outer, Match& m) {
   const Graph& graph = rewriter.graph();
   const Node& node = graph.node(outer);
@@ -31,7 +17,9 @@ bool match(Rewriter& rewriter, NodeId outer, Match& m) {
   const Node& inner = rules::inner_of(rewriter, m);
   if (!takes_apart(graph, inner)) return false;
   const Node& batch = graph.node(inner.inputs[0]);
-  return batch.op->cls == OpClass::ManyToOne && passes_batch(rewriter, node, batch);
+  // Else it could not move past the batch too. To stay there would not pay: batch by batch is dearer than many rows at
+  // a time.
+  return batch.op->cls == OpClass::ManyToOne && rules::has_fixed_shapes(rewriter, node, batch);
 }
 
 void apply(Rewriter& rewriter, const Match& m) {
@@ -47,11 +35,7 @@ void apply(Rewriter& rewriter, const Match& m) {
 constexpr Guard kGuards[] = {
     rules::kOneReader,
     // The number of the member is part of the identity below, and not above.
-    {"it draws nothing",
-     [](Rewriter& rewriter, const Match& m) {
-       return std::ranges::none_of(rules::outer_of(rewriter, m).assigns,
-                                   [&](const Assign& a) { return has_draw(rewriter.graph(), a.expr); });
-     }},
+    rules::kDrawsNothing,
 };
 
 }  // namespace

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "optimizer/analysis/expressions.h"
 #include "optimizer/rules/patterns.h"
 
@@ -31,10 +29,7 @@ constexpr Guard kGuards[] = {
     {"the merge counts no arrivals",
      [](Rewriter& rewriter, const Match& m) { return !rules::inner_of(rewriter, m).op->algebra.counts_arrivals; }},
     // The number of the stream is part of the identity below, and not above.
-    {"it draws nothing",
-     [](Rewriter& rewriter, const Match& m) {
-       return !has_draw(rewriter.graph(), rules::outer_of(rewriter, m).predicate);
-     }},
+    rules::kDrawsNothing,
 };
 
 }  // namespace

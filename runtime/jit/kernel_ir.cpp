@@ -124,40 +124,6 @@ constexpr std::string_view kCompareNames[] = {"==", "!=", "<", "<=", ">", ">="};
 
 }  // namespace
 
-int64_t least_of(Elem elem) {
-  switch (elem) {
-    case Elem::I8:
-      return INT8_MIN;
-    case Elem::I16:
-      return INT16_MIN;
-    case Elem::I32:
-      return INT32_MIN;
-    case Elem::I64:
-      return INT64_MIN;
-    default:
-      return 0;
-  }
-}
-
-int64_t greatest_of(Elem elem) {
-  switch (elem) {
-    case Elem::Bool:
-      return 1;
-    case Elem::U8:
-      return UINT8_MAX;
-    case Elem::U16:
-      return UINT16_MAX;
-    case Elem::I8:
-      return INT8_MAX;
-    case Elem::I16:
-      return INT16_MAX;
-    case Elem::I32:
-      return INT32_MAX;
-    default:
-      return INT64_MAX;
-  }
-}
-
 // ---- evaluation ----------------------------------------------------------------------------------------------------
 
 /// The value of an operation on constants, as emitted code would compute it. Floats travel as bits of a double.

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "graph/elem_limits.h"
 #include "graph/kernel.h"
 #include "graph/op_def.h"
 
@@ -178,9 +179,5 @@ class KernelIr : public IndexBuilder {
   std::unordered_multimap<uint64_t, int32_t> interned_;
   std::unordered_map<int32_t, std::vector<int64_t>> byte_tables_;
 };
-
-/// Least and greatest value of an integer element type or bool.
-int64_t least_of(Elem elem);
-int64_t greatest_of(Elem elem);
 
 }  // namespace zephon
