@@ -792,6 +792,29 @@ class HostileData(Case):
         os.mkdir(self.path("bad.jsonl"))
         self.expect(2, "run", "q.zpl", says=["R0501", "cannot write `bad.jsonl`"])
 
+    def test_what_lies_past_the_end_is_not_quarantined(self):
+        def ids(file="bad.jsonl"):
+            return [json.loads(line)["id"] for line in self.read(file).decode().splitlines()]
+        self.write("q.zpl", 'range(40) | x = 12 // (index % 5 - 2) | on_error(quarantine, file="bad.jsonl")')
+        everything = [f"0/0/0/{n}" for n in range(2, 40, 5)]
+        for way in (["--reference"], ["--no-optimize", "--threads", 1], ["--threads", 2], ["--chunk", 4]):
+            with self.subTest(way=way):
+                self.expect(0, "run", "q.zpl", *way, says="8 failed: quarantine; 8 written")
+                self.assertEqual(ids(), everything)
+                self.expect(0, "run", "q.zpl", *way, "--take", 3, "--save-state", "s", says="1 failed: quarantine")
+                self.assertEqual(ids(), everything[:1])
+                self.expect(0, "run", "q.zpl", *way, "--resume", "s", says="7 failed: quarantine; 7 written")
+                self.assertEqual(ids(), everything)
+                for rank in range(2):
+                    self.expect(0, "run", "q.zpl", *way, "--world-size", 2, "--rank", rank)
+                self.assertEqual(sorted(ids()), sorted(everything))
+        self.write("q.zpl", 'range(40) | x = 12 // (index % 5 - 2) | on_error(quarantine, file="bad.jsonl")'
+                            " | y = 1 // (index - 11) | batch(2)")
+        for way in (["--reference"], ["--threads", 2]):
+            with self.subTest(fatal=way):
+                self.expect(2, "run", "q.zpl", *way, says="0/0/0/11")
+                self.assertEqual(ids(), everything[:2])
+
     def test_zeros_keep_their_sign(self):
         self.write("z.zpl", "range(2) | x = f64(index) * -0.0 | y = f64(index) * 0.0 | z = f32(index) * -(-0.0) | select x, y, z"
                             " | batch(2)")

@@ -46,43 +46,15 @@ void check(const Subject& subject, uint64_t seed, KernelCompiler& compiler) {
        subject.planned(some, how, &compiler));
 
   const uint64_t every = 1 + random() % 10;
-  Outcome resumed;
-  resumed.complete = false;
-  std::optional<State> state;
-  while (true) {
-    RunOptions part = how;
-    part.take = every;
-    part.resume = state ? &*state : nullptr;
-    part.save_state = true;
-    Outcome found = subject.planned(random() % 2 ? all_rules_on : some, part, &compiler);
-    resumed.records.insert(resumed.records.end(), found.records.begin(), found.records.end());
-    resumed.failure = found.failure;
-    state = found.state;
-    if (found.records.size() < every) break;
-  }
-  same(fmt::format("resumed after every {} records", every).c_str(), resumed);
+  same(fmt::format("resumed after every {} records", every).c_str(), in_parts(every, how, [&](const RunOptions& part) {
+         return subject.planned(random() % 2 ? all_rules_on : some, part, &compiler);
+       }));
 
   if (!expected.failure.empty()) return;  // which rank sees a failure first is no part of the meaning
   const uint64_t world = 2 + random() % 2;
-  std::map<std::pair<uint64_t, uint64_t>, Delivered> composed;
-  for (uint64_t rank = 0; rank < world; ++rank) {
-    RunOptions part = plain;
-    part.rank = rank;
-    part.world_size = world;
-    for (Delivered& record : subject.planned(all_rules_on, part, &compiler).records) {
-      EXPECT_EQ(record.ordinal % world, rank);
-      composed.emplace(std::pair{record.epoch, record.ordinal}, std::move(record));
-    }
-  }
-  std::map<uint64_t, uint64_t> counts;
-  for (const Delivered& record : expected.records) ++counts[record.epoch];
-  Outcome whole_rounds, found;
-  found.complete = false;
-  for (const Delivered& record : expected.records) {
-    if (record.ordinal < counts[record.epoch] / world * world) whole_rounds.records.push_back(record);
-  }
-  for (auto& [key, record] : composed) found.records.push_back(std::move(record));
-  EXPECT_EQ(difference(whole_rounds, found), "") << world << " ranks";
+  const Outcome together =
+      composed(world, plain, [&](const RunOptions& part) { return subject.planned(all_rules_on, part, &compiler); });
+  EXPECT_EQ(difference(whole_rounds(world, expected), together), "") << world << " ranks";
 }
 
 class Equivalence : public testing::TestWithParam<uint64_t> {};

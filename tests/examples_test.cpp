@@ -18,7 +18,7 @@ TEST_P(Example, Runs) {
   Result<Program> program = compile(sources, sources.add("example.zpl", text), {}, all_ops(), diags);
   ASSERT_TRUE(program) << render(diags, sources) << text;
   Failure failure;
-  ReferenceOptions options{.base_dir = ZEPHON_SOURCE_DIR, .write_quarantine = false};
+  ReferenceOptions options{.base_dir = ZEPHON_SOURCE_DIR};
   auto run = ReferenceRun::open(program->graph, options, failure);
   ASSERT_NE(run, nullptr) << failure.message;
   int records = 0;

@@ -277,7 +277,7 @@ std::string run_run(const Section& section) {
   auto opened = open_sources(graph, {base_dir}, failure);
   if (opened == nullptr) return failure.message + "\n";
   std::string out;
-  auto reference = ReferenceRun::open(graph, {compiled.program->seed, 1, base_dir, false, nullptr}, failure, opened);
+  auto reference = ReferenceRun::open(graph, {compiled.program->seed, 1, base_dir}, failure, opened);
   while (auto record = reference->next()) {
     for (size_t i = 0; i < record->ids.size(); ++i) out += (i == 0 ? "" : " ") + to_string(record->ids[i]);
     out += "\n";

@@ -994,7 +994,7 @@ TEST(Flow, RefusesTheStateOfSomethingElse) {
     EXPECT_EQ(result.failure->failure.code, "R0507");
   }
   std::string error;
-  EXPECT_FALSE(parse_state("{\"zephon_state\": 1}", error));
+  EXPECT_FALSE(parse_state("{\"zephon_state\": 2}", error));
   EXPECT_FALSE(parse_state("not json", error));
   EXPECT_FALSE(parse_state(to_json(state) + "x", error));
 }

@@ -38,7 +38,7 @@ std::string difference(const RandomProgram& random, const std::string& folder, s
   Failure failure;
   auto run = ReferenceRun::open(
       program->graph,
-      {.seed = program->seed, .epochs = random.description.epochs, .base_dir = folder, .write_quarantine = false},
+      {.seed = program->seed, .epochs = random.description.epochs, .base_dir = folder},
       failure);
   if (!run) return failure.message;
 

@@ -58,42 +58,19 @@ TEST_P(StreamRules, AreExact) {
     same("without " + rule, subject.planned(changes, plain, compiler.get()));
   }
   // From hand to hand: each part by another plan.
-  Outcome resumed;
-  std::optional<State> state;
-  for (int part = 0;; ++part) {
-    OptimizeOptions changes;
-    changes.plan.chunk = part % 3;
-    changes.no_optimize = part % 4 == 3;
-    RunOptions how = plain;
-    how.take = 3;
-    how.resume = state ? &*state : nullptr;
-    how.save_state = true;
-    how.mark_seconds = 0;
-    Outcome found = subject.planned(changes, how, compiler.get());
-    resumed.records.insert(resumed.records.end(), found.records.begin(), found.records.end());
-    resumed.failure = found.failure;
-    state = found.state;
-    if (found.records.size() < 3) break;
-  }
-  resumed.complete = false;
-  same("resumed", resumed);
+  RunOptions in_three = plain;
+  in_three.mark_seconds = 0;
+  int part = 0;
+  same("resumed", in_parts(3, in_three, [&](const RunOptions& how) {
+         OptimizeOptions changes;
+         changes.plan.chunk = part % 3;
+         changes.no_optimize = part++ % 4 == 3;
+         return subject.planned(changes, how, compiler.get());
+       }));
   if (!expected.failure.empty()) return;
-  std::map<std::pair<uint64_t, uint64_t>, Delivered> composed;
-  for (uint64_t rank = 0; rank < 2; ++rank) {
-    RunOptions how = plain;
-    how.rank = rank;
-    how.world_size = 2;
-    for (Delivered& record : subject.planned({}, how, compiler.get()).records)
-      composed.emplace(std::pair{record.epoch, record.ordinal}, std::move(record));
-  }
-  std::map<uint64_t, uint64_t> counts;
-  for (const Delivered& record : expected.records) ++counts[record.epoch];
-  Outcome whole_rounds, found;
-  for (const Delivered& record : expected.records)
-    if (record.ordinal < counts[record.epoch] / 2 * 2) whole_rounds.records.push_back(record);
-  for (auto& [key, record] : composed) found.records.push_back(std::move(record));
-  found.complete = false;
-  EXPECT_EQ(difference(whole_rounds, found), "") << "2 ranks";
+  const Outcome together =
+      composed(2, plain, [&](const RunOptions& how) { return subject.planned({}, how, compiler.get()); });
+  EXPECT_EQ(difference(whole_rounds(2, expected), together), "") << "2 ranks";
 }
 
 const Case kCases[] = {

@@ -2,6 +2,7 @@
 // A program under test: what the reference interpreter delivers of it, and what a plan does.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -26,13 +27,20 @@ struct Delivered {
 struct Outcome {
   std::vector<Delivered> records;
   std::string failure;                ///< that ends the run: code, identity, message; or ""
-  std::vector<std::string> rejected;  ///< by on_error, sorted: policy, code, identity, message
-  bool complete = true;               ///< `rejected` holds all of it: the run was neither resumed nor a rank's part
+  std::vector<std::string> rejected;  ///< by on_error, in order: policy, epoch, code, identity, message
   State state;
 };
 
 /// Where and how they differ first, or "".
 std::string difference(const Outcome& expected, const Outcome& found);
+
+using Run = std::function<Outcome(const RunOptions&)>;
+/// In parts of `every` records, each of which goes on from the state of the one before.
+Outcome in_parts(uint64_t every, RunOptions how, const Run& run);
+/// What `world` ranks deliver and reject together, and what they should of the run that delivers `expected`: whole
+/// rounds. Rejections in the order of their text, for each rank tells its own.
+Outcome composed(uint64_t world, RunOptions how, const Run& run);
+Outcome whole_rounds(uint64_t world, const Outcome& expected);
 
 class Subject {
  public:

@@ -121,7 +121,7 @@ RunResult run_reference(const Graph& graph, uint64_t seed, const std::string& ba
 
   Failure failure;
   std::atomic<bool> stop = false;  // by a signal, or because nothing is delivered
-  auto run = ReferenceRun::open(graph, {seed, options.epochs, base_dir, true, &stop}, failure, std::move(sources));
+  auto run = ReferenceRun::open(graph, {seed, options.epochs, base_dir, &stop}, failure, std::move(sources));
   if (run == nullptr) {
     result.end = RunResult::End::Failed;
     result.failure = RunFailure{failure, {}};
@@ -134,7 +134,18 @@ RunResult run_reference(const Graph& graph, uint64_t seed, const std::string& ba
     return result;
   }
   std::map<std::pair<int32_t, std::string>, uint64_t> errors;
+  uint64_t epoch = 0, ordinal = 0, round = 0;
+  // As the plan's run does: of several ranks it is told by the one whose record comes next, and of a run that resumes
+  // nothing that the one before it told.
+  uint64_t rejections = 0, rejections_epoch = 0;
   run->on_rejected([&](const Rejected& rejected) {
+    const uint64_t now = rejected.failure.epoch;
+    rejections = now == rejections_epoch ? rejections + 1 : 1;
+    rejections_epoch = now;
+    if ((now == epoch ? ordinal : 0) % options.world_size != options.rank) return;
+    if (now < skip_epochs ||
+        (now == skip_epochs && options.resume != nullptr && rejections <= options.resume->rejected))
+      return;
     int32_t step = graph.node(rejected.node).step;
     ++errors[{step, rejected.policy}];
     if (options.on_error) options.on_error(rejected.failure, graph.node(rejected.node), rejected.policy);
@@ -143,7 +154,6 @@ RunResult run_reference(const Graph& graph, uint64_t seed, const std::string& ba
   ReferenceWatch watch(graph, *run, options, stop);
   const StreamType& type = graph.node(graph.output()).type;
   std::optional<ReferenceRecord> held;  // ours, until its round is known to be whole
-  uint64_t epoch = 0, ordinal = 0, round = 0;
   while (true) {
     if (options.take && result.records >= *options.take) break;
     std::optional<ReferenceRecord> record = run->next();
@@ -184,6 +194,11 @@ RunResult run_reference(const Graph& graph, uint64_t seed, const std::string& ba
     result.failure = *run->failure();
   }
   for (const auto& [place, count] : errors) result.errors.push_back({place.first, place.second, count});
+  if (rejections_epoch > result.state.epoch) {  // no record of it yet
+    result.state.epoch = rejections_epoch;
+    result.state.records = 0;
+  }
+  result.state.rejected = rejections_epoch == result.state.epoch ? rejections : 0;
   result.startup_seconds = seconds(first - begin);
   result.steady_seconds = seconds(last - first);
   return result;

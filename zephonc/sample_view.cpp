@@ -115,7 +115,7 @@ SampleSearch::SampleSearch(const Session& session, uint64_t epoch)
 
 std::optional<int> SampleSearch::open() {
   Failure failure;
-  run_ = ReferenceRun::open(graph_, {session_.program().seed, epoch_ + 1, session_.base_dir(), false}, failure);
+  run_ = ReferenceRun::open(graph_, {session_.program().seed, epoch_ + 1, session_.base_dir()}, failure);
   if (run_ != nullptr) return std::nullopt;
   session_.show_failure(failure);
   return kExitRun;

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <set>
+#include <utility>
 
 #include "frontend/frontend.h"
 #include "ops/all_ops.h"
@@ -110,11 +111,31 @@ std::string difference(DeliveredField expected, DeliveredField found, int64_t& a
   return {};
 }
 
+std::string rejection_text(const RunFailure& failure, const std::string& policy) {
+  return fmt::format("`{}` of sample {} ({}: {})", policy, to_string(failure.id), failure.failure.code,
+                     failure.failure.message);
+}
+
 /// Pulls the reference interpreter along with the plan.
 class Comparer : public Sink {
  public:
   Comparer(ReferenceRun& reference, const StreamType& type, bool relaxed, Comparison& out)
-      : reference_(reference), type_(type), relaxed_(relaxed), out_(out) {}
+      : reference_(reference), type_(type), relaxed_(relaxed), out_(out) {
+    reference_.on_rejected(
+        [this](const Rejected& rejected) { as_written_.push_back(rejection_text(rejected.failure, rejected.policy)); });
+  }
+  /// Of the plan, in order.
+  void rejected(const RunFailure& failure, const std::string& policy) {
+    found_.push_back(rejection_text(failure, policy));
+  }
+  /// Since the last record: what on_error dealt with in both.
+  bool same_rejections() {
+    const std::vector<std::string> should = std::exchange(as_written_, {}), is = std::exchange(found_, {});
+    if (relaxed_ || should == is) return true;
+    const auto [s, i] = std::mismatch(should.begin(), should.end(), is.begin(), is.end());
+    return differ(fmt::format("before it the plan has {}, the program as written {}", i == is.end() ? "no more" : *i,
+                              s == should.end() ? "no more" : *s));
+  }
 
   bool deliver(const RunRecord& record) override {
     std::optional<ReferenceRecord> expected = reference_.next();
@@ -125,6 +146,7 @@ class Comparer : public Sink {
                                           failure->failure.code, failure->failure.message)
                             : "the program as written ends here, the plan goes on");
     }
+    if (!same_rejections()) return false;
     ReferenceRecordView view(*expected, type_, record.ordinal);
     if (view.members != record.members) {
       return differ(fmt::format("has {} members, as written it has {}", record.members, view.members));
@@ -183,6 +205,7 @@ class Comparer : public Sink {
   const bool relaxed_;
   Comparison& out_;
   RunDigest digest_;
+  std::vector<std::string> as_written_, found_;  // rejections since the last record
 };
 
 std::string failure_text(const std::optional<RunFailure>& failure) {
@@ -202,7 +225,7 @@ Comparison compare(const Graph& written, const Plan& plan, const VerifyOptions& 
                    std::shared_ptr<const OpenSources> sources) {
   Comparison out;
   Failure failure;
-  ReferenceOptions as_written{options.seed, options.epochs, options.base_dir, false, options.stop};
+  ReferenceOptions as_written{options.seed, options.epochs, options.base_dir, options.stop};
   auto reference = ReferenceRun::open(written, as_written, failure, std::move(sources));
   Comparer comparer(*reference, written.node(written.output()).type, options.relaxed, out);
   RunOptions how;
@@ -211,6 +234,9 @@ Comparison compare(const Graph& written, const Plan& plan, const VerifyOptions& 
   how.epochs = options.epochs;
   how.take = options.take;
   how.stop = options.stop;
+  how.on_error = [&](const RunFailure& rejected, const Node&, const std::string& policy) {
+    comparer.rejected(rejected, policy);
+  };
   auto compiler = make_kernel_compiler();
   RunResult result;
   {
@@ -230,7 +256,9 @@ Comparison compare(const Graph& written, const Plan& plan, const VerifyOptions& 
   if (as_is != planned) {
     out.problem = fmt::format("here the plan {}, the program as written {}", planned, as_is);
     out.at_record = out.records;
+    return out;
   }
+  comparer.same_rejections();
   return out;
 }
 

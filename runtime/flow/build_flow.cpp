@@ -138,7 +138,7 @@ struct DirectOutlet final : Outlet {
   SerialOp* to = nullptr;
   int port = 0;
   void push(ChunkPtr chunk) override {
-    if (!to->done()) to->accept(port, chunk);
+    if (!to->done()) to->take(port, chunk);
   }
   void end() override {
     if (!to->done()) to->end(port);
@@ -150,7 +150,8 @@ struct DirectOutlet final : Outlet {
 class Runner::Engine final : public SerialEvents {
   /// For what stages keep from epoch to epoch: half of the budget, less where the rest would be below the least.
   static size_t kept_budget(const Plan& plan, const RunOptions& options) {
-    const bool keeps = std::any_of(plan.nodes.begin(), plan.nodes.end(), [](const PlanNode& n) { return n.keeps_rows; });
+    const bool keeps =
+        std::any_of(plan.nodes.begin(), plan.nodes.end(), [](const PlanNode& n) { return n.keeps_rows; });
     const size_t flows = options.memory - std::min(options.memory, kUncountedBytes);
     return keeps ? std::min(flows / 2, options.memory - std::min(options.memory, plan.least_memory)) : 0;
   }
@@ -172,10 +173,11 @@ class Runner::Engine final : public SerialEvents {
   RunResult run();
   std::string status() const;
   std::vector<OperatorReport> operators() const;
+  std::vector<StepReport> steps() const;
   /// Reports the task that began then to whoever draws a timeline.
   void trace(const NodeCounters& counters, int64_t begin_ns, int64_t rows) const;
 
-  void rejected(const Node& node, const RunFailure& failure, const std::string& policy) override;
+  void rejected(const Rejection& rejection);
   void fail(RunFailure failure) override;
   void again(SerialOp& repeat, uint64_t pass) override;
   bool is_empty_domain(NodeId node) const override { return domain_size(plan_.graph, *sources_, node) == 0; }
@@ -190,8 +192,9 @@ class Runner::Engine final : public SerialEvents {
     Lane* lane = nullptr;
     SerialOp* op = nullptr;
   };
-  /// All that ends in a plan node, for a serial operator of `group`; and the columns that come out of it.
-  Input build_above(PlanNodeId id, Group* group, std::vector<std::string>& columns, Failure& failure);
+  /// All that ends in a plan node, for the serial operator `below` of `group`; and the columns that come out of it.
+  Input build_above(PlanNodeId id, const PlanNode& below, Group* group, std::vector<std::string>& columns,
+                    Failure& failure);
   SerialOp* build_serial(PlanNodeId id, Group* group, std::vector<std::string>& columns, Failure& failure);
   void connect(const std::vector<Input>& inputs, SerialOp* target);
   void find_skips();
@@ -208,6 +211,8 @@ class Runner::Engine final : public SerialEvents {
   class GroupClaim;
   size_t young_limit() const { return options_.memory / 2; }
   bool is_oldest_locked(const Packet& packet) const;
+  /// The chunks of a lane that begins with `first` are the batches that the operator below it wants.
+  bool makes_batches(const PlanNode& first, const PlanNode& below) const;
   bool is_batch_to_be(const Lane& lane) const;
   bool others_move_locked(int asking) const;
   bool recall_one_locked();
@@ -311,6 +316,7 @@ class Runner::Engine::DeliverOp final : public SerialOp {
   void begin(const EpochContext& context) override {
     record_.epoch = context.epoch;
     ordinal_ = 0;
+    rejections_ = 0;
     passed_ = skip_;
     mark_ = {};
     held_.reset();
@@ -322,6 +328,7 @@ class Runner::Engine::DeliverOp final : public SerialOp {
       if (held_) return;
       mark_ = *chunk->mark;
       mark_.records = ordinal_;
+      mark_.rejected = rejections_;
       engine_.tell_state();
       return;
     }
@@ -339,6 +346,8 @@ class Runner::Engine::DeliverOp final : public SerialOp {
   uint64_t epoch() const { return record_.epoch; }
   /// Records of the epoch that lie behind: delivered, skipped or another rank's.
   uint64_t passed() const { return passed_; }
+  /// Samples of the epoch that on_error dealt with, over all ranks.
+  uint64_t rejections() const { return rejections_; }
   const Mark& mark() const { return mark_; }
   void save(OperatorState&) const override {}
   void restore(const OperatorState&, const ChunkPtr&) override {}
@@ -346,8 +355,13 @@ class Runner::Engine::DeliverOp final : public SerialOp {
   void go_on_from(const Mark& mark) {
     mark_ = mark;
     ordinal_ = mark.records;
+    rejections_ = mark.rejected;
   }
-  void skip_to(uint64_t ordinal) { skip_ = ordinal; }
+  /// The first `ordinal` records of the epoch, and the first `rejections`, were dealt with in an earlier run.
+  void skip_to(uint64_t ordinal, uint64_t rejections) {
+    skip_ = ordinal;
+    skip_rejections_ = rejections;
+  }
   uint64_t skip() const { return skip_; }
 
  private:
@@ -361,6 +375,17 @@ class Runner::Engine::DeliverOp final : public SerialOp {
     int64_t row;
     uint64_t ordinal;
   };
+
+  // In the order of what is delivered, and nothing behind its end. Of several ranks it is told by the one whose record
+  // comes next.
+  void pass_on(const ChunkPtr& rejected) override {
+    const RunOptions& options = engine_.options_;
+    for (const RejectedAt& each : rejected->rejected) {
+      if (engine_.stopping_) return;
+      if (rejections_++ >= skip_rejections_ && ordinal_ % options.world_size == options.rank)
+        engine_.rejected(*each.what);
+    }
+  }
 
   // A batch (row < 0) or a row.
   void unit(const ChunkPtr& chunk, int64_t row) {
@@ -461,6 +486,7 @@ class Runner::Engine::DeliverOp final : public SerialOp {
   std::vector<int32_t> columns_;
   OneRecord record_;
   uint64_t ordinal_ = 0, skip_ = 0, passed_ = 0;
+  uint64_t rejections_ = 0, skip_rejections_ = 0;
   std::optional<Held> held_;
   Mark mark_;
 };
@@ -479,7 +505,7 @@ bool Runner::Engine::build(Failure& failure) {
   deliver_ = deliver.get();
   serial_of_[&last] = deliver_;
   std::vector<std::string> columns;
-  connect({build_above(last.inputs.at(0), groups_[0].get(), columns, failure)}, deliver_);
+  connect({build_above(last.inputs.at(0), last, groups_[0].get(), columns, failure)}, deliver_);
   serial_.push_back(std::move(deliver));
   if (!failure.code.empty()) return false;
   deliver_->bind(columns, last.on_batches);
@@ -519,7 +545,7 @@ SerialOp* Runner::Engine::build_serial(PlanNodeId id, Group* group, std::vector<
   const bool joins = serial && joins_rows(plan_.graph.node(node.node));
   for (size_t port = 0; port < node.inputs.size(); ++port) {
     std::vector<std::string> arm;
-    inputs.push_back(build_above(node.inputs[port], group, arm, failure));
+    inputs.push_back(build_above(node.inputs[port], node, group, arm, failure));
     if (joins && port > 0) std::erase(arm, plan_.graph.node(node.node).attrs.text("key"));
     if (pairs || joins) {
       columns.insert(columns.end(), arm.begin(), arm.end());
@@ -537,8 +563,8 @@ SerialOp* Runner::Engine::build_serial(PlanNodeId id, Group* group, std::vector<
   return op;
 }
 
-Runner::Engine::Input Runner::Engine::build_above(PlanNodeId id, Group* group, std::vector<std::string>& columns,
-                                                  Failure& failure) {
+Runner::Engine::Input Runner::Engine::build_above(PlanNodeId id, const PlanNode& below, Group* group,
+                                                  std::vector<std::string>& columns, Failure& failure) {
   auto index_of = [&](const PlanNode* node) { return static_cast<size_t>(node - plan_.nodes.data()); };
   // From the bottom up, the Compute nodes that go into one lane.
   std::vector<const PlanNode*> chain;
@@ -575,9 +601,9 @@ Runner::Engine::Input Runner::Engine::build_above(PlanNodeId id, Group* group, s
     Group* above = groups_.back().get();
     above->index = groups_.size() - 1;
     if (regroups) {
-      serial_.push_back(make_regroup(*chain[0], chain[0]->chunk_rows, pool_));
+      serial_.push_back(make_regroup(*chain[0], chain[0]->chunk_rows, makes_batches(*chain[0], below), pool_));
       lane->feeder = serial_.back().get();
-      connect({build_above(chain[0]->inputs[0], above, columns, failure)}, lane->feeder);
+      connect({build_above(chain[0]->inputs[0], *chain[0], above, columns, failure)}, lane->feeder);
     } else {
       lane->feeder = build_serial(chain[0]->inputs[0], above, columns, failure);
     }
@@ -809,11 +835,12 @@ bool Runner::Engine::dispatch_one_locked(Lane& lane, bool forced) {
     while (!lane.queue.empty() && (packet->inputs.empty() || ns < kBundleNs)) {
       ChunkPtr chunk = std::move(lane.queue.front());
       lane.queue.pop_front();
-      if (chunk->mark) {
+      if (chunk->rows == 0) {  // a mark, or rejections
         packet->inputs.push_back(std::move(chunk));
         continue;
       }
-      if (lane.skips && !lane.shifted && chunk->issues.empty() && !batch_wanted(lane.next_batch)) chunk = skipped_chunk(chunk->rows);
+      if (lane.skips && !lane.shifted && chunk->issues.empty() && !batch_wanted(lane.next_batch))
+        chunk = skipped_chunk(chunk->rows);
       ++lane.next_batch;
       // Without an estimate, one by one.
       ns += chunk->skipped ? 0 : lane.ns_per_row > 0 ? lane.ns_per_row * static_cast<double>(chunk->rows) : kBundleNs;
@@ -958,12 +985,13 @@ void Runner::Engine::obtain_for_group(const Group& group, size_t bytes) {
   }
 }
 
-// Its chunks are the batches that the operator below wants.
+bool Runner::Engine::makes_batches(const PlanNode& first, const PlanNode& below) const {
+  if (below.kind != PlanNode::Kind::Batch || first.chunk_rows <= 0) return false;
+  const Attrs& attrs = plan_.graph.node(below.node).attrs;
+  return attrs.has("batch_size") && first.chunk_rows == attrs.integer("batch_size");
+}
 bool Runner::Engine::is_batch_to_be(const Lane& lane) const {
-  const PlanNode& target = lane.target->plan_node();
-  if (target.kind != PlanNode::Kind::Batch || lane.first->chunk_rows <= 0) return false;
-  const Attrs& attrs = plan_.graph.node(target.node).attrs;
-  return attrs.has("batch_size") && lane.first->chunk_rows == attrs.integer("batch_size");
+  return makes_batches(*lane.first, lane.target->plan_node());
 }
 
 bool Runner::Engine::can_split(const Packet& packet) const {
@@ -1058,7 +1086,7 @@ void Runner::Engine::dispatch_locked() {
         stopping_ = true;
         return;
       }
-      deliver_->skip_to(0);
+      deliver_->skip_to(0, 0);
       restart_locked(deliver_, {plan_.seed, epoch_, {}});
     } else if (Lane* lane = wanted_locked()) {
       dispatch_one_locked(*lane, true);
@@ -1109,7 +1137,7 @@ void Runner::Engine::run_packet(Packet& packet) {
   }
   for (ChunkPtr& chunk : packet.chunks) {
     rows += chunk->rows;
-    for (size_t s = 0; s < lane.stages.size() && !chunk->skipped && !chunk->mark; ++s) {
+    for (size_t s = 0; s < lane.stages.size() && chunk->rows > 0 && !chunk->skipped; ++s) {
       Running running(*lane.stage_counters[s]);
       counts[s].rows_in += chunk->rows;
       int64_t stage_begin = options_.on_span ? monotonic_ns() : 0;
@@ -1224,7 +1252,8 @@ void Runner::Engine::group_body(Group& group, const PacketPtr& arrived) {
       int64_t begin = options_.on_span ? monotonic_ns() : 0, rows = 0;
       for (ChunkPtr& chunk : packet->chunks) {
         rows += chunk->rows;
-        if ((chunk->rows > 0 || chunk->mark) && !op->done() && !stopping_) op->accept(lane.target_port, chunk);
+        const bool empty = chunk->rows == 0 && chunk->rejected.empty() && !chunk->mark;
+        if (!empty && !op->done() && !stopping_) op->take(lane.target_port, chunk);
         chunk.reset();
       }
       if (packet->last && !op->done() && !stopping_) op->end(lane.target_port);
@@ -1269,14 +1298,15 @@ void Runner::Engine::close_above_locked(SerialOp* op) {
   }
 }
 
-void Runner::Engine::rejected(const Node& node, const RunFailure& failure, const std::string& policy) {
-  RunFailure dated = failure;
+void Runner::Engine::rejected(const Rejection& rejection) {
+  const Node& node = plan_.graph.node(rejection.node);
+  RunFailure dated = rejection.failure;
   {
     std::lock_guard lock(mutex_);
-    ++errors_[{node.step, policy}];
+    ++errors_[{node.step, rejection.policy}];
     dated.epoch = epoch_;
   }
-  if (options_.on_error) options_.on_error(dated, node, policy);
+  if (options_.on_error) options_.on_error(dated, node, rejection.policy);
 }
 
 void Runner::Engine::fail(RunFailure failure) {
@@ -1320,6 +1350,7 @@ State Runner::Engine::state() const {
   out.seed = plan_.seed;
   out.epoch = deliver_->epoch();
   out.records = deliver_->passed();
+  out.rejected = deliver_->rejections();
   out.delivered = result_.records + (options_.resume ? options_.resume->delivered : 0);
   out.rank = options_.rank;
   out.world_size = options_.world_size;
@@ -1396,6 +1427,17 @@ std::vector<OperatorReport> Runner::Engine::operators() const {
   return out;
 }
 
+std::vector<StepReport> Runner::Engine::steps() const {
+  std::vector<StepReport> out;
+  for (const auto& lane : lanes_)
+    for (const auto& stage : lane->stages) {
+      const std::vector<StepTally> tallies = stage->tallies();
+      for (size_t i = 0; i < tallies.size(); ++i)
+        out.push_back({static_cast<int>(&stage->node() - plan_.nodes.data()), static_cast<int>(i), tallies[i]});
+    }
+  return out;
+}
+
 RunResult Runner::Engine::run() {
   started_ = first_record_ = last_record_ = std::chrono::steady_clock::now();
   Failure failure;
@@ -1413,7 +1455,7 @@ RunResult Runner::Engine::run() {
     epoch_ = resume->epoch;
     first_ordinal = resume->records;
   }
-  deliver_->skip_to(first_ordinal);
+  deliver_->skip_to(first_ordinal, options_.resume ? options_.resume->rejected : 0);
   deliver_->begin({plan_.seed, epoch_, {}});
   result_.base_rss = resident_bytes();
   std::thread watchdog;
@@ -1470,6 +1512,7 @@ RunResult Runner::Engine::run() {
   result_.kept_bytes = kept_pool_.in_use();
   for (const auto& [key, count] : errors_) result_.errors.push_back({key.first, key.second, count});
   result_.operators = operators();
+  result_.steps = steps();
   result_.state = state();
   return std::move(result_);
 }

@@ -170,11 +170,44 @@ ChunkPtr slice(const ChunkPtr& chunk, int64_t start, int64_t rows) {
     out->issues.push_back(issue);
     out->issues.back().row -= start;
   }
+  for (const RejectedAt& rejected : chunk->rejected) {
+    const bool at_end = rejected.row == chunk->rows && start + rows == chunk->rows;
+    if (rejected.row < start || (rejected.row >= start + rows && !at_end)) continue;
+    out->rejected.push_back({rejected.row - start, rejected.what});
+  }
   if (!chunk->order.empty()) {
     auto begin = chunk->order.begin() + start;
     out->order.assign(begin, begin + rows);
   }
   out->keep = chunk->keep;
+  return out;
+}
+
+ChunkPtr only_rejected(std::vector<std::shared_ptr<const Rejection>> what) {
+  auto out = std::make_shared<Chunk>();
+  for (auto& each : what) out->rejected.push_back({0, std::move(each)});
+  return out;
+}
+
+std::vector<ChunkPtr> split_at_rejections(const ChunkPtr& chunk) {
+  if (chunk->rejected.empty() || chunk->rows == 0) return {chunk};
+  auto bare = std::make_shared<Chunk>(*chunk);
+  bare->rejected.clear();
+  std::vector<ChunkPtr> out;
+  std::vector<std::shared_ptr<const Rejection>> here;
+  int64_t row = 0;
+  auto rows_until = [&](int64_t end) {
+    if (end > row) out.push_back(slice(bare, row, end - row));
+    row = end;
+  };
+  for (size_t i = 0; i < chunk->rejected.size(); ++i) {
+    const RejectedAt& rejected = chunk->rejected[i];
+    rows_until(rejected.row);
+    here.push_back(rejected.what);
+    if (i + 1 == chunk->rejected.size() || chunk->rejected[i + 1].row > row)
+      out.push_back(only_rejected(std::exchange(here, {})));
+  }
+  rows_until(chunk->rows);
   return out;
 }
 
@@ -235,7 +268,8 @@ ChunkPtr gather(BufferPool& pool, std::span<const RowPlace> rows) {
   out->rows = static_cast<int64_t>(rows.size());
   if (rows.empty()) return out;
   // Arms that were merged elsewhere still have the order that they were merged by, others never had one.
-  const bool ordered = std::all_of(runs.begin(), runs.end(), [](const Run& run) { return !(*run.chunk)->order.empty(); });
+  const bool ordered =
+      std::all_of(runs.begin(), runs.end(), [](const Run& run) { return !(*run.chunk)->order.empty(); });
   bool indirect = false;
   for (size_t c = 0; c < (*runs[0].chunk)->columns.size(); ++c) {
     out->columns.push_back(gather_column(pool, runs, c, out->rows));

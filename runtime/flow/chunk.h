@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "graph/evaluator.h"
@@ -80,6 +81,19 @@ struct Issue {
   std::shared_ptr<const Value> value;  ///< of the reference evaluator; some element failed
 };
 
+/// A sample that on_error has dealt with: one that it dropped, or masked.
+struct Rejection {
+  NodeId node;  ///< the on_error
+  RunFailure failure;
+  std::string policy;
+};
+/// Where in the order of a chunk's rows that came to pass: before row `row`, at the end where that is the number of
+/// rows.
+struct RejectedAt {
+  int64_t row = 0;
+  std::shared_ptr<const Rejection> what;
+};
+
 struct Chunk;
 using ChunkPtr = std::shared_ptr<const Chunk>;
 
@@ -88,7 +102,10 @@ struct Chunk {
   size_t bytes = 0;  ///< of the values, as far as the stage that made it knows
   std::vector<Column> columns;
   Ids ids;
-  std::vector<Issue> issues;    ///< sorted by row, then column
+  std::vector<Issue> issues;  ///< sorted by row, then column
+  /// What happened between the rows, in order. It becomes real where it is delivered: what the run never comes to has
+  /// not happened (docs/SEMANTICS.md). Operators take it off what they read and say where in their output it belongs.
+  std::vector<RejectedAt> rejected;
   std::vector<uint64_t> order;  ///< index in the domain of an Ordered node below, one a row; empty elsewhere
   /// A batch whose columns are missing: another rank's, or delivered before the run was resumed. Counted, never
   /// computed.
@@ -102,15 +119,20 @@ struct Chunk {
   SampleId id(int64_t row) const;
 };
 
-/// Rows [start, start + rows) without copying.
+/// Rows [start, start + rows) without copying, with what happened before each, and at the end of the chunk.
 ChunkPtr slice(const ChunkPtr& chunk, int64_t start, int64_t rows);
+
+/// A chunk without rows, at which that happened.
+ChunkPtr only_rejected(std::vector<std::shared_ptr<const Rejection>> what);
+/// `chunk` in its order: rows at which nothing happened, and chunks without rows.
+std::vector<ChunkPtr> split_at_rejections(const ChunkPtr& chunk);
 
 struct RowPlace {
   const ChunkPtr* chunk;
   int64_t row;
 };
-/// A chunk of the rows listed, in that order: fixed columns are copied, indirect ones keep their chunks alive.
-/// Consecutive rows of one chunk are sliced.
+/// A chunk of the rows listed, none with a rejection, in that order: fixed columns are copied, indirect ones keep their
+/// chunks alive. Consecutive rows of one chunk are sliced.
 ChunkPtr gather(BufferPool& pool, std::span<const RowPlace> rows);
 
 /// Bytes of one row's values, with what they point to.

@@ -168,7 +168,7 @@ struct Stage::Work {
   std::vector<uint8_t> failed_rows;  // came as FAILED ROWS; empty: none
   std::vector<SlotIssue> issues;     // of slots and, with slot -1, of filters; sorted after each segment
   std::vector<std::shared_ptr<const void>> keep;
-  std::mutex mutex;  // merges of what parallel pieces found
+  std::mutex mutex;              // merges of what parallel pieces found
   std::vector<SlotIssue> found;  // by them; others still read `issues`, so they join at sort_issues()
 
   int64_t origin_of(int64_t row) const { return origin.empty() ? row : origin[static_cast<size_t>(row)]; }
@@ -205,6 +205,7 @@ struct Stage::Local {
   };
   std::map<const Step*, Memo> memo;
   std::vector<int64_t> key;
+  std::vector<StepTally> tallies;  // by step, since it was lent
 };
 
 class Stage::LocalLease {
@@ -221,6 +222,7 @@ class Stage::LocalLease {
     local_->arena = std::make_shared<Arena>(*stage.context_.pool);
     local_->values.resize(stage.slots_.size());
     local_->bad.assign(stage.slots_.size(), 0);
+    local_->tallies.assign(stage.steps_.size(), {});
   }
   ~LocalLease() {
     local_->scratch.release();
@@ -232,6 +234,7 @@ class Stage::LocalLease {
     local_->arena.reset();
     local_->issues.clear();
     std::lock_guard lock(stage_.locals_mutex_);
+    for (size_t i = 0; i < local_->tallies.size(); ++i) stage_.tallies_[i] += local_->tallies[i];
     stage_.locals_.push_back(std::move(local_));
   }
   LocalLease(const LocalLease&) = delete;
@@ -287,6 +290,7 @@ Stage::Stage(const StageContext& context, const PlanNode& node, const std::vecto
   }
   for (const OutputField& output : node.outputs) output_slots_.push_back(slot_of(output.expr, input, error));
   if (error.empty()) plan_segments();
+  tallies_.resize(steps_.size());
   if (node.keeps_rows) kept_ = std::make_unique<KeptRows>(*context.kept, node.pass_words);
 }
 
@@ -405,6 +409,11 @@ void Stage::plan_segments() {
   }
 }
 
+std::vector<StepTally> Stage::tallies() const {
+  std::lock_guard lock(locals_mutex_);
+  return tallies_;
+}
+
 void Stage::begin_epoch(uint64_t epoch) {
   for (Step& step : steps_)
     if (step.native && step.expr->draw_id != 0)
@@ -413,6 +422,19 @@ void Stage::begin_epoch(uint64_t epoch) {
 
 ChunkPtr Stage::run(const ChunkPtr& in, NodeCounters& counters) const {
   if (in->skipped) return in;
+  if (in->rejected.empty()) return run_rows_of(in, counters);
+  // What happened before a row that is dropped happened before the next.
+  auto out = std::make_shared<Chunk>(*run_rows_of(in, counters));
+  std::vector<int64_t> made = rows_made(*in, *out);
+  int64_t next = out->rows;
+  for (size_t row = made.size(); row-- > 0;) next = made[row] = made[row] < 0 ? next : made[row];
+  made.push_back(out->rows);
+  for (const RejectedAt& rejected : in->rejected)
+    out->rejected.push_back({made[static_cast<size_t>(rejected.row)], rejected.what});
+  return out;
+}
+
+ChunkPtr Stage::run_rows_of(const ChunkPtr& in, NodeCounters& counters) const {
   if (in->rows == 0 || !kept_) return compute(in, counters);
   std::vector<KeptRows::Answer> answers;
   std::vector<RowPlace> unknown;
@@ -449,7 +471,8 @@ ChunkPtr Stage::run(const ChunkPtr& in, NodeCounters& counters) const {
 
 // `places` are what was kept or made of `rows` of `in`. A row that is kept has the identity of the pass, and the place
 // in the order, in which it came first.
-ChunkPtr Stage::join_kept(const Chunk& in, const std::vector<RowPlace>& places, const std::vector<uint32_t>& rows) const {
+ChunkPtr Stage::join_kept(const Chunk& in, const std::vector<RowPlace>& places,
+                          const std::vector<uint32_t>& rows) const {
   auto out = std::make_shared<Chunk>(*gather(*context_.pool, places));
   out->ids = static_cast<int64_t>(rows.size()) == in.rows ? in.ids : in.ids.select(*context_.pool, rows);
   out->order.clear();
@@ -547,7 +570,15 @@ void Stage::run_columnar(const Segment& segment, Work& work) const {
     if (!step.filter) {
       {
         LocalLease lease(*this, work);
+#if ZEPHON_COUNTERS
+        const int64_t begin_ns = monotonic_ns();
         evaluate_columnar(step, work, *lease);
+        StepTally& tally = (*lease).tallies[i];
+        tally.ns = monotonic_ns() - begin_ns;
+        tally.timed = tally.elements = work.rows;
+#else
+        evaluate_columnar(step, work, *lease);
+#endif
       }
       if (!work.found.empty()) work.sort_issues();
       continue;
@@ -584,6 +615,13 @@ void Stage::run_columnar(const Segment& segment, Work& work) const {
       }
     }
     selected.resize(count);
+#if ZEPHON_COUNTERS
+    {
+      std::lock_guard lock(locals_mutex_);
+      tallies_[i].rows += work.rows;
+      tallies_[i].kept += static_cast<int64_t>(count);
+    }
+#endif
     if (count < rows) compact(work, selected, i + 1);
   }
   work.sort_issues();
@@ -653,11 +691,15 @@ void Stage::run_rows(const Segment& segment, Work& work, int64_t begin, int64_t 
     // What has failed as a whole is evaluated too: on_error may mask it, and then its other fields are delivered.
     const bool came_failed = !work.failed_rows.empty() && work.failed_rows[static_cast<size_t>(row)];
     local.scratch.reset();
+    // One of 64, and of a small chunk that in the middle: the first is the dearest.
+    const bool timed = ZEPHON_COUNTERS && (row & 63) == std::min<int64_t>(work.rows, 64) / 2;
     for (size_t i = segment.begin; i < segment.end; ++i) {
       const Step& step = steps_[i];
       if (!step.filter) {
         try {
+          const int64_t begin_ns = timed ? monotonic_ns() : 0;
           evaluate_row(step, work, local, row);
+          if (timed) tally_row(step, work, local, row, begin_ns);
         } catch (const MemoryExceeded& e) {
           throw RowExceedsMemory(e, work.in->id(work.origin_of(row)),
                                  step.expr->origin.empty() ? Span{} : step.expr->origin[0],
@@ -666,6 +708,8 @@ void Stage::run_rows(const Segment& segment, Work& work, int64_t begin, int64_t 
         continue;
       }
       if (came_failed) continue;
+      ++local.tallies[i].rows;
+      ++local.tallies[i].kept;
       const Slot& slot = slots_[static_cast<size_t>(step.predicate)];
       const std::shared_ptr<const Value>* problem = nullptr;
       if (slot.row_local || i > segment.begin) {
@@ -690,6 +734,7 @@ void Stage::run_rows(const Segment& segment, Work& work, int64_t begin, int64_t 
                                           : work.columns[static_cast<size_t>(step.predicate)].at(row).data;
       if (*static_cast<const uint8_t*>(data) == 0) {
         work.alive[static_cast<size_t>(row)] = 0;
+        --local.tallies[i].kept;
         break;
       }
     }
@@ -811,6 +856,25 @@ void Stage::evaluate_row(const Step& step, Work& work, Local& local, int64_t row
   } else if (!slot.is_static) {
     column.refs[row] = out;
   }
+}
+
+void Stage::tally_row(const Step& step, const Work& work, Local& local, int64_t row, int64_t begin_ns) const {
+  StepTally& tally = local.tallies[static_cast<size_t>(&step - steps_.data())];
+  tally.ns += monotonic_ns() - begin_ns;
+  ++tally.timed;
+  const auto text_bytes = [](const TensorRef& ref) {
+    size_t bytes = 0;
+    if (is_string(ref.elem) && ref.data != nullptr)
+      for (int64_t i = 0; i < ref.size(); ++i) bytes += static_cast<const StringRef*>(ref.data)[i].size;
+    return static_cast<int64_t>(bytes);
+  };
+  for (const TensorRef& input : local.inputs)
+    tally.input_bytes += is_string(input.elem) ? text_bytes(input) : static_cast<int64_t>(input.byte_size());
+  const auto root = static_cast<size_t>(step.roots[0]);
+  if (local.bad[root]) return;
+  const TensorRef made = slots_[root].row_local ? local.values[root] : work.columns[root].at(row);
+  tally.elements += made.size();
+  tally.text_bytes += text_bytes(made);
 }
 
 // The reference evaluator's verdict on one row, over the columns that came to the stage.

@@ -67,6 +67,9 @@ class Stage {
   void begin_epoch(uint64_t epoch);
   /// Thread-safe. May run rows in parallel (isolated) where the chunk is heavy.
   ChunkPtr run(const ChunkPtr& in, NodeCounters& counters) const;
+  const PlanNode& node() const { return node_; }
+  /// What its steps did so far, in their order. Thread-safe.
+  std::vector<StepTally> tallies() const;
   /// No filter: a row that comes goes on.
   bool keeps_rows() const { return keeps_rows_; }
 
@@ -78,6 +81,7 @@ class Stage {
   struct Local;
   class LocalLease;
 
+  ChunkPtr run_rows_of(const ChunkPtr& in, NodeCounters& counters) const;
   ChunkPtr compute(const ChunkPtr& in, NodeCounters& counters) const;
   ChunkPtr join_kept(const Chunk& in, const std::vector<RowPlace>& places, const std::vector<uint32_t>& rows) const;
 
@@ -88,6 +92,7 @@ class Stage {
   void evaluate_columnar(const Step& step, Work& work, Local& local) const;
   void run_rows(const Segment& segment, Work& work, int64_t begin, int64_t end) const;
   void evaluate_row(const Step& step, Work& work, Local& local, int64_t row) const;
+  void tally_row(const Step& step, const Work& work, Local& local, int64_t row, int64_t begin_ns) const;
   void fall_back(ExprId root, int slot, Work& work, Local& local, int64_t row, bool local_only) const;
   bool read_whole(int slot) const;
   bool shape_of_root(const Step& step, Local& local, TensorRef& out) const;
@@ -106,6 +111,7 @@ class Stage {
   mutable std::atomic<double> ns_per_row_;
   std::unique_ptr<KeptRows> kept_;
   mutable std::mutex locals_mutex_;
+  mutable std::vector<StepTally> tallies_;  // by step; of locals that are not lent
   mutable std::vector<std::unique_ptr<Local>> locals_;
 };
 

@@ -38,6 +38,26 @@ struct NodeCounters {
 #endif
 };
 
+/// What one step of a stage did. Times and sizes are of some rows only (`timed`), evenly chosen: to look at the clock
+/// costs more than many a step.
+struct StepTally {
+  int64_t rows = 0, kept = 0;  ///< filters: that came, and went on
+  int64_t timed = 0, ns = 0;   ///< kernels: of a clock on the wall
+  int64_t elements = 0;        ///< of the first result, of the rows that were timed
+  int64_t text_bytes = 0;      ///< what its strings point to
+  int64_t input_bytes = 0;     ///< of all arguments
+  StepTally& operator+=(const StepTally& other) {
+    rows += other.rows;
+    kept += other.kept;
+    timed += other.timed;
+    ns += other.ns;
+    elements += other.elements;
+    text_bytes += other.text_bytes;
+    input_bytes += other.input_bytes;
+    return *this;
+  }
+};
+
 /// Adds the CPU time of its scope. pause() and resume() exclude what others measure.
 class CpuScope {
  public:

@@ -12,6 +12,7 @@
 #include "graph/evaluator.h"
 #include "graph/op_def.h"
 #include "graph/plan.h"
+#include "runtime/flow/counters.h"
 #include "runtime/flow/state.h"
 
 namespace zephon {
@@ -88,6 +89,12 @@ struct OperatorReport {
   double cpu_seconds = 0, wait_seconds = 0;
 };
 
+/// What one step of a compute stage did: `node` and `step` are places in the plan.
+struct StepReport {
+  int node = 0, step = 0;
+  StepTally tally;
+};
+
 struct RunResult {
   enum class End : uint8_t { Complete, Failed, Stopped, SinkClosed, Stalled } end = End::Complete;
   std::optional<RunFailure> failure;  ///< Failed
@@ -105,6 +112,7 @@ struct RunResult {
   size_t kept_bytes = 0;       ///< by `cache`
   size_t base_rss = 0;         ///< resident set before the first chunk was read, bytes
   std::vector<OperatorReport> operators;
+  std::vector<StepReport> steps;
   State state;  ///< after the last record delivered; without `program` where the run never began
 };
 

@@ -23,25 +23,34 @@ struct Place {
   int64_t row = 0;  // unused for batches
 };
 
-// Rows on their way out, made into chunks: whole chunks and slices of them are passed on as they are.
+// Rows on their way out, made into chunks: whole chunks and slices of them are passed on as they are. Between them,
+// what happened.
 class Gatherer {
  public:
   void add(Place place) { rows_.push_back(std::move(place)); }
+  void add_rejected(std::shared_ptr<const Rejection> what) {
+    rejected_.push_back({static_cast<int64_t>(rows_.size()), std::move(what)});
+  }
   size_t size() const { return rows_.size(); }
+  bool empty() const { return rows_.empty() && rejected_.empty(); }
   ChunkPtr take(BufferPool& pool) {
     places_.clear();
     for (const Place& place : rows_) places_.push_back({&place.chunk, place.row});
     ChunkPtr out = gather(pool, places_);
     rows_.clear();
-    return out;
+    if (rejected_.empty()) return out;
+    auto with = std::make_shared<Chunk>(*out);
+    with->rejected = std::exchange(rejected_, {});
+    return with;
   }
 
  private:
   std::vector<Place> rows_;
+  std::vector<RejectedAt> rejected_;
   std::vector<RowPlace> places_;
 };
 
-/// Where the chunks of several inputs wait until their rows are wanted.
+/// Where the chunks of several inputs wait until their rows are wanted; and what happened before each, until it is.
 class Ports {
  public:
   explicit Ports(size_t count) : ports_(count), sizes_(std::make_unique<std::atomic<size_t>[]>(count)) { clear(); }
@@ -52,11 +61,23 @@ class Ports {
     }
   }
   void accept(int port, const ChunkPtr& chunk) {
-    if (chunk->rows == 0) return;
-    at(port).chunks.push_back(chunk);
+    if (chunk->rejected.empty()) {
+      if (chunk->rows > 0) at(port).chunks.push_back(chunk);
+    } else {
+      for (ChunkPtr& part : split_at_rejections(chunk)) at(port).chunks.push_back(std::move(part));
+    }
     sizes_[static_cast<size_t>(port)] = at(port).chunks.size();
   }
   void end(int port) { at(port).ended = true; }
+  /// The next row of this port is wanted: what happened before it has come to pass.
+  template <typename Tell>
+  void ask(int port, Tell tell) {
+    while (!empty(port) && front(port)->rows == 0) {
+      for (const RejectedAt& rejected : front(port)->rejected) tell(rejected.what);
+      advance(port, true);
+    }
+  }
+  /// After ask().
   bool empty(int port) const { return ports_[static_cast<size_t>(port)].chunks.empty(); }
   bool ended(int port) const { return ports_[static_cast<size_t>(port)].ended; }
   const ChunkPtr& front(int port) { return at(port).chunks.front(); }
@@ -86,11 +107,9 @@ class Ports {
 // Runs a RowOp. Only operators that reorder hold rows back; what others do not emit is dropped.
 class RowOpNode final : public SerialOp, private RowSink {
  public:
-  RowOpNode(const Plan& plan, const PlanNode& node, const std::vector<std::string>& columns, BufferPool& pool,
-            SerialEvents& events)
+  RowOpNode(const Plan& plan, const PlanNode& node, const std::vector<std::string>& columns, BufferPool& pool)
       : SerialOp(node, pool),
         graph_node_(plan.graph.node(node.node)),
-        events_(events),
         ports_(node.inputs.size()),
         ordinals_(node.inputs.size()),
         holds_(graph_node_.op->cls == OpClass::Reorder),
@@ -115,9 +134,10 @@ class RowOpNode final : public SerialOp, private RowSink {
     rejected_ = 0;
   }
   void start() override { process(); }
+  void take(int port, const ChunkPtr& chunk) override { accept(port, chunk); }
   void accept(int port, const ChunkPtr& chunk) override {
     if (finished_ || passes_mark(chunk)) return;
-    NodeCounters::add(counters.rows_in, node_.on_batches ? 1 : chunk->rows);
+    if (chunk->rows > 0) NodeCounters::add(counters.rows_in, node_.on_batches ? 1 : chunk->rows);
     ports_.accept(port, chunk);
     process();
   }
@@ -151,6 +171,7 @@ class RowOpNode final : public SerialOp, private RowSink {
   void process() {
     while (!finished_ && !op_->done()) {
       int port = op_->wanted_input();
+      ports_.ask(port, [this](const std::shared_ptr<const Rejection>& what) { tell(what); });
       if (!ports_.empty(port)) {
         take_row(port);
       } else if (ports_.ended(port)) {
@@ -230,12 +251,8 @@ class RowOpNode final : public SerialOp, private RowSink {
   }
   void append_identity(uint64_t word) override { word_ = word; }
   void reject(Row, const std::string& policy) override {
+    if (policy != "limit") return count_rejected(policy);
     RunFailure failure{*find_failure()->failure(), current_.chunk->id(current_.row)};
-    if (policy != "limit") {
-      events_.rejected(graph_node_, failure, policy);
-      ++rejected_;
-      return;
-    }
     failure.failure.message = fmt::format("{} samples failed, and max_errors is {}; the last: {}", rejected_ + 1,
                                           graph_node_.attrs.integer("max_errors"), failure.failure.message);
     failure.failure.code = kTooManyErrors;
@@ -245,8 +262,7 @@ class RowOpNode final : public SerialOp, private RowSink {
     emit_place({failed, 0});
   }
   void mask(Row) override {
-    events_.rejected(graph_node_, {*find_failure()->failure(), current_.chunk->id(current_.row)}, "mask");
-    ++rejected_;
+    count_rejected("mask");
     // Failed values of static shape are zeros already; only the marks go.
     auto masked = std::make_shared<Chunk>(*slice(current_.chunk, current_.row, 1));
     std::erase_if(masked->issues, [&](const Issue& issue) {
@@ -258,6 +274,15 @@ class RowOpNode final : public SerialOp, private RowSink {
     emit_place({masked, 0});
   }
 
+  void count_rejected(const std::string& policy) {
+    ++rejected_;
+    tell(std::make_shared<Rejection>(
+        Rejection{node_.node, {*find_failure()->failure(), current_.chunk->id(current_.row)}, policy}));
+  }
+  void tell(const std::shared_ptr<const Rejection>& what) {
+    if (node_.on_batches) return push(only_rejected({what}));
+    pending_.add_rejected(what);
+  }
   void emit_place(Place place) {
     if (node_.on_batches) {
       if (word_) place.chunk = zephon::append_identity(pool_, place.chunk, std::span(&*word_, 1));
@@ -277,8 +302,9 @@ class RowOpNode final : public SerialOp, private RowSink {
   }
 
   void flush() {
-    if (pending_.size() == 0) return;
+    if (pending_.empty()) return;
     ChunkPtr chunk = pending_.take(pool_);
+    if (chunk->rows == 0) return push(std::move(chunk));
     if (!words_.empty()) {
       words_.resize(static_cast<size_t>(chunk->rows));
       chunk = zephon::append_identity(pool_, chunk, words_);
@@ -307,7 +333,6 @@ class RowOpNode final : public SerialOp, private RowSink {
     bool is_static;
   };
   const Node& graph_node_;
-  SerialEvents& events_;
   std::unique_ptr<RowOp> op_;
   Ports ports_;
   std::vector<uint64_t> ordinals_;
@@ -684,6 +709,7 @@ class MergingOp : public SerialOp {
   }
   void save(OperatorState&) const override {}
   void restore(const OperatorState&, const ChunkPtr&) override {}
+  void take(int port, const ChunkPtr& chunk) override { accept(port, chunk); }
   void accept(int port, const ChunkPtr& chunk) override {
     NodeCounters::add(counters.rows_in, chunk->rows);
     ports_.accept(port, chunk);
@@ -719,6 +745,7 @@ class ZipNode final : public MergingOp {
     for (;;) {
       int64_t rows = INT64_MAX;
       for (int port = 0; port < ports_.count(); ++port) {
+        ports_.ask(port, [this](const std::shared_ptr<const Rejection>& what) { push(only_rejected({what})); });
         if (!ports_.empty(port)) {
           rows = std::min(rows, ports_.front(port)->rows - ports_.row(port));
           continue;
@@ -822,7 +849,7 @@ class JoinNode final : public MergingOp {
   void process() override {
     while (step()) {
     }
-    if (pending_.size() > 0) push(pending_.take(pool_));
+    if (!pending_.empty()) push(pending_.take(pool_));
     if (!over_ || finished_) return;
     finished_ = true;
     out->end();
@@ -833,7 +860,7 @@ class JoinNode final : public MergingOp {
     if (first_ended_) return step_of_the_rest();
     ChunkPtr row;
     if (!current_) {
-      if (!take(0, row)) {
+      if (!take_row(0, row)) {
         first_ended_ = ports_.ended(0);
         return first_ended_;
       }
@@ -859,7 +886,7 @@ class JoinNode final : public MergingOp {
       ++arm_;
     } else if (arm.waiting.size() == most_) {
       fail(std::exchange(current_, nullptr), 0, no_partner(graph_node_, wanted_, arm_, false));
-    } else if (!take(static_cast<int>(arm_), row)) {
+    } else if (!take_row(static_cast<int>(arm_), row)) {
       if (!ports_.ended(static_cast<int>(arm_))) return false;
       fail(std::exchange(current_, nullptr), 0, no_partner(graph_node_, wanted_, arm_, true));
     } else if (admit(row, arm_)) {
@@ -883,7 +910,7 @@ class JoinNode final : public MergingOp {
     if (!arm.waiting.empty()) {
       fail(std::move(arm.waiting.front().row), last_, never_asked_for(graph_node_, arm.waiting.front().key, last_));
       arm.waiting.pop_front();
-    } else if (take(static_cast<int>(last_), row)) {
+    } else if (take_row(static_cast<int>(last_), row)) {
       if (admit(row, last_)) fail(row, last_, never_asked_for(graph_node_, key_, last_));
     } else if (ports_.ended(static_cast<int>(last_))) {
       ++last_;
@@ -893,7 +920,8 @@ class JoinNode final : public MergingOp {
     return true;
   }
 
-  bool take(int port, ChunkPtr& row) {
+  bool take_row(int port, ChunkPtr& row) {
+    ports_.ask(port, [this](const std::shared_ptr<const Rejection>& what) { pending_.add_rejected(what); });
     if (ports_.empty(port)) return false;
     row = slice(ports_.front(port), ports_.row(port), 1);
     ports_.advance(port, false);
@@ -994,6 +1022,7 @@ class OrderedNode final : public MergingOp {
       uint64_t least_order = 0;
       bool waits = false;
       for (int port = 0; port < ports_.count(); ++port) {
+        ports_.ask(port, [this](const std::shared_ptr<const Rejection>& what) { pending_.add_rejected(what); });
         if (ports_.empty(port)) {
           waits |= !ports_.ended(port);
           continue;
@@ -1004,7 +1033,7 @@ class OrderedNode final : public MergingOp {
         least_order = order;
       }
       if (waits || least < 0) {
-        if (pending_.size() > 0) push(pending_.take(pool_));
+        if (!pending_.empty()) push(pending_.take(pool_));
         if (!waits && !finished_) {
           finished_ = true;
           out->end();
@@ -1021,9 +1050,22 @@ class OrderedNode final : public MergingOp {
 
 class RegroupNode final : public SerialOp {
  public:
-  RegroupNode(const PlanNode& node, int64_t rows, BufferPool& pool) : SerialOp(node, pool), size_(rows) {}
-  void begin(const EpochContext&) override { clear(); }
+  RegroupNode(const PlanNode& node, int64_t rows, bool batches, BufferPool& pool)
+      : SerialOp(node, pool), size_(rows), batches_(batches) {}
+  void begin(const EpochContext&) override {
+    clear();
+    rejected_.clear();
+  }
+  void take(int port, const ChunkPtr& chunk) override {
+    if (batches_ || chunk->rejected.empty()) return SerialOp::take(port, chunk);
+    const int64_t waiting = rows_waiting();
+    for (const RejectedAt& each : chunk->rejected) rejected_.push_back({waiting + each.row, each.what});
+    auto bare = std::make_shared<Chunk>(*chunk);
+    bare->rejected.clear();
+    accept(port, bare);
+  }
   void accept(int, const ChunkPtr& chunk) override {
+    if (chunk->mark && !rejected_.empty()) emit();  // what has happened lies before the mark
     if (passes_mark(chunk)) return;
     int64_t row = 0;
     while (row < chunk->rows) {
@@ -1052,24 +1094,49 @@ class RegroupNode final : public SerialOp {
   }
 
  private:
+  // The rows that wait are a batch to be. If one of them has failed, it ends the run when its turn comes: nothing lies
+  // behind it.
+  void pass_on(const ChunkPtr& rejected) override {
+    if (rows_waiting() == good_) out->push(rejected);
+  }
+  int64_t rows_waiting() const {
+    int64_t rows = 0;
+    for (const ChunkPtr& part : parts_) rows += part->rows;
+    return rows;
+  }
   void clear() {
     parts_.clear();
     good_ = 0;
   }
   void emit() {
-    if (parts_.empty()) return;
-    ChunkPtr chunk = parts_[0];
+    if (parts_.empty() && rejected_.empty()) return;
+    ChunkPtr chunk = parts_.empty() ? std::make_shared<Chunk>() : parts_[0];
     if (parts_.size() > 1) {
       std::vector<RowPlace> places;
       for (const ChunkPtr& part : parts_)
         for (int64_t row = 0; row < part->rows; ++row) places.push_back({&part, row});
       chunk = gather(pool_, places);
     }
+    if (!rejected_.empty()) {
+      auto with = std::make_shared<Chunk>(*chunk);
+      std::vector<RejectedAt> later;
+      for (RejectedAt& each : rejected_) {
+        if (each.row <= chunk->rows) {
+          with->rejected.push_back(std::move(each));
+        } else {
+          later.push_back({each.row - chunk->rows, std::move(each.what)});
+        }
+      }
+      rejected_ = std::move(later);
+      chunk = with;
+    }
     clear();
     out->push(std::move(chunk));
   }
   int64_t size_, good_ = 0;
+  bool batches_;
   std::vector<ChunkPtr> parts_;
+  std::vector<RejectedAt> rejected_;  // between the rows that wait, of which the first is row 0
 };
 
 }  // namespace
@@ -1090,12 +1157,12 @@ std::unique_ptr<SerialOp> make_serial_op(const Plan& plan, const PlanNode& node,
     default:
       if (pairs_rows(plan.graph.node(node.node))) return std::make_unique<ZipNode>(node, pool);
       if (joins_rows(plan.graph.node(node.node))) return std::make_unique<JoinNode>(plan, node, columns, pool);
-      return std::make_unique<RowOpNode>(plan, node, columns, pool, events);
+      return std::make_unique<RowOpNode>(plan, node, columns, pool);
   }
 }
 
-std::unique_ptr<SerialOp> make_regroup(const PlanNode& node, int64_t rows, BufferPool& pool) {
-  return std::make_unique<RegroupNode>(node, rows, pool);
+std::unique_ptr<SerialOp> make_regroup(const PlanNode& node, int64_t rows, bool batches, BufferPool& pool) {
+  return std::make_unique<RegroupNode>(node, rows, batches, pool);
 }
 
 std::vector<std::string> output_columns(const Plan& plan, const PlanNode& node,

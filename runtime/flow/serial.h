@@ -31,7 +31,6 @@ class Outlet {
 class SerialEvents {
  public:
   virtual ~SerialEvents() = default;
-  virtual void rejected(const Node& node, const RunFailure& failure, const std::string& policy) = 0;
   virtual void fail(RunFailure failure) = 0;
   /// The Repeat node wants everything above it to run again, as pass `pass`.
   virtual void again(class SerialOp& repeat, uint64_t pass) = 0;
@@ -48,7 +47,14 @@ class SerialOp {
   virtual void begin(const EpochContext& context) = 0;
   /// Called once everything below has begun: ends at once where nothing is wanted.
   virtual void start() {}
-  virtual void accept(int port, const ChunkPtr& chunk) = 0;
+  /// What comes: accept() for the rows, pass_on() for what happened between them.
+  virtual void take(int port, const ChunkPtr& chunk) {
+    if (chunk->rejected.empty()) return accept(port, chunk);
+    for (const ChunkPtr& part : split_at_rejections(chunk)) {
+      if (done()) return;
+      part->rows > 0 ? accept(port, part) : pass_on(part);
+    }
+  }
   virtual void end(int port) = 0;
   /// Between two calls of accept(), of an operator with one input; and back, with the rows fetched again.
   virtual void save(OperatorState& state) const = 0;
@@ -58,6 +64,8 @@ class SerialOp {
   virtual int wanted() const { return 0; }
   /// Chunks that wait for their turn at this port. From any thread.
   virtual size_t backlog(int) const { return 0; }
+  /// Rows (nothing happened between them), or a mark.
+  virtual void accept(int port, const ChunkPtr& chunk) = 0;
 
   const PlanNode& plan_node() const { return node_; }
   /// The step as written that it carries out, or that its rows wait for.
@@ -76,9 +84,11 @@ class SerialOp {
     return true;
   }
   void push(ChunkPtr chunk) {
-    NodeCounters::add(counters.rows_out, node_.on_batches ? 1 : chunk->rows);
+    if (chunk->rows > 0) NodeCounters::add(counters.rows_out, node_.on_batches ? 1 : chunk->rows);
     out->push(std::move(chunk));
   }
+  /// Rejections go past rows that wait here: whoever asked for what those rows become asked for all that lies before.
+  virtual void pass_on(const ChunkPtr& rejected) { out->push(rejected); }
 
   const PlanNode& node_;
   BufferPool& pool_;
@@ -94,7 +104,8 @@ std::unique_ptr<SerialOp> make_serial_op(const Plan& plan, const PlanNode& node,
 std::vector<std::string> output_columns(const Plan& plan, const PlanNode& node,
                                         const std::vector<std::string>& columns);
 
-/// Cuts rows into chunks of `rows` that have not failed: before a stage whose output columns are to be batches.
-std::unique_ptr<SerialOp> make_regroup(const PlanNode& node, int64_t rows, BufferPool& pool);
+/// Cuts rows into chunks of `rows` that have not failed. `batches`: each is a batch to be, for a stage whose output
+/// columns are the batch's.
+std::unique_ptr<SerialOp> make_regroup(const PlanNode& node, int64_t rows, bool batches, BufferPool& pool);
 
 }  // namespace zephon

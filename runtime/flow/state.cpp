@@ -8,7 +8,7 @@
 namespace zephon {
 namespace {
 
-constexpr uint64_t kVersion = 1;
+constexpr uint64_t kVersion = 2;
 
 // "step:word,word:id,id;" for each operator.
 std::string operators_text(const std::vector<OperatorState>& operators) {
@@ -73,10 +73,10 @@ std::string mismatch(const State& from, const State& now) {
 std::string to_json(const State& s) {
   return fmt::format(
       "{{\"zephon_state\": {}, \"program\": \"{}\", \"files\": \"{}\", \"seed\": {}, \"epoch\": {}, \"records\": {}, "
-      "\"delivered\": {}, \"world_size\": {}, \"rank\": {}, \"steps\": \"{}\", \"position\": {}, "
-      "\"records_there\": {}, \"operators\": \"{}\"}}\n",
-      kVersion, s.program, s.files, s.seed, s.epoch, s.records, s.delivered, s.world_size, s.rank, s.steps,
-      s.mark.position, s.mark.records, operators_text(s.mark.operators));
+      "\"rejected\": {}, \"delivered\": {}, \"world_size\": {}, \"rank\": {}, \"steps\": \"{}\", \"position\": {}, "
+      "\"records_there\": {}, \"rejected_there\": {}, \"operators\": \"{}\"}}\n",
+      kVersion, s.program, s.files, s.seed, s.epoch, s.records, s.rejected, s.delivered, s.world_size, s.rank, s.steps,
+      s.mark.position, s.mark.records, s.mark.rejected, operators_text(s.mark.operators));
 }
 
 std::optional<State> parse_state(const std::string& text, std::string& error) {
@@ -141,12 +141,14 @@ std::optional<State> parse_state(const std::string& text, std::string& error) {
   s.seed = number("seed");
   s.epoch = number("epoch");
   s.records = number("records");
+  s.rejected = number("rejected");
   s.delivered = number("delivered");
   s.world_size = number("world_size");
   s.rank = number("rank");
   s.steps = values["steps"];
   s.mark.position = number("position");
   s.mark.records = number("records_there");
+  s.mark.rejected = number("rejected_there");
   complete = complete && read_operators(values["operators"], s.mark.operators);
   if (!complete) {
     error = "the state is incomplete";

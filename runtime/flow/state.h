@@ -24,6 +24,7 @@ struct OperatorState {
 struct Mark {
   uint64_t position = 0;  ///< of the source: index in its renumbered domain
   uint64_t records = 0;   ///< of the epoch, over all ranks, that had come out before
+  uint64_t rejected = 0;  ///< of the epoch, over all ranks: samples that on_error had dealt with
   std::vector<OperatorState> operators;
 };
 
@@ -33,6 +34,7 @@ struct State {
   uint64_t seed = 0;
   uint64_t epoch = 0;
   uint64_t records = 0;    ///< of this epoch and over all ranks, that lie behind
+  uint64_t rejected = 0;   ///< of this epoch and over all ranks: samples that on_error has dealt with
   uint64_t delivered = 0;  ///< over all epochs, by this rank
   uint64_t world_size = 1, rank = 0;
   /// Where reading can begin; records from there to `records` are dropped again. A run whose steps are carried out by

@@ -1,7 +1,6 @@
 #include "runtime/reference/reference.h"
 
 #include <algorithm>
-#include <fstream>
 
 namespace zephon {
 namespace {
@@ -195,7 +194,7 @@ std::optional<Sample> ReferenceRun::next_sample() {
   while (!failure_ && !stopped_ && epoch_ < options_.epochs) {
     if (!stream_) stream_ = open_stream(graph_.output(), epoch_);
     SampleStream::Item item = stream_->next();
-    if (failure_ || stopped_) break;  // a rejected sample could not be written
+    if (stopped_) break;
     if (item.failure) {
       failure_ = std::move(item.failure);
       failure_->epoch = epoch_;
@@ -254,16 +253,6 @@ std::optional<ReferenceRecord> ReferenceRun::deliver(const Sample& sample) {
 
 void ReferenceRun::reject(const Rejected& rejected) {
   ++errors_[rejected.policy];
-  if (rejected.policy == "quarantine" && options_.write_quarantine) {
-    const std::string& file = graph_.node(rejected.node).attrs.text("file");
-    const bool relative = !file.starts_with('/') && !options_.base_dir.empty();
-    std::ofstream out(relative ? options_.base_dir + "/" + file : file, std::ios::app | std::ios::binary);
-    out << quarantine_line(*sources_, rejected.failure);
-    out.flush();
-    if (!out && !failure_)
-      failure_ =
-          RunFailure{{"R0501", "cannot write `" + file + "`", graph_.node(rejected.node).origin}, rejected.failure.id};
-  }
   if (on_rejected_) on_rejected_(rejected);
 }
 

@@ -22,7 +22,6 @@ struct ReferenceOptions {
   uint64_t seed = 0;
   uint64_t epochs = 1;
   std::string base_dir;          ///< folder of the program: relative paths start there; empty: the working directory
-  bool write_quarantine = true;  ///< on_error(quarantine) appends to its file; off where the run only compares
   const std::atomic<bool>* stop = nullptr;  ///< set from outside: the run ends with the sample that it is at
 };
 

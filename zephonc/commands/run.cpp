@@ -292,11 +292,10 @@ class Run {
     return std::nullopt;
   }
 
-  /// Appends a line to the file that the step names. The reference interpreter does so itself.
+  /// Appends a line to the file that the step names.
   void quarantine(const RunFailure& failure, const Node& node) {
     const std::string path = quarantine_file(node);
     ++quarantined_[path];
-    if (options_.reference) return;
     std::ofstream out(path, std::ios::app | std::ios::binary);
     out << quarantine_line(*sources_, failure);
     out.flush();

@@ -50,7 +50,7 @@ class TestRun {
 
   std::vector<ReferenceRecord> deliver(const Program& program, std::optional<Failure>& failure) {
     Failure why;
-    ReferenceOptions options{.seed = program.seed, .base_dir = base_dir_, .write_quarantine = false};
+    ReferenceOptions options{.seed = program.seed, .base_dir = base_dir_};
     auto run = ReferenceRun::open(program.graph, options, why);
     std::vector<ReferenceRecord> records;
     if (run == nullptr) {
