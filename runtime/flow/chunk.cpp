@@ -151,6 +151,11 @@ const Issue* Chunk::issue(int64_t row, int32_t column) const {
   return at != issues.end() && at->row == row && at->column == column ? &*at : nullptr;
 }
 
+bool Chunk::has_issue(int64_t row) const {
+  auto at = std::ranges::lower_bound(issues, row, {}, &Issue::row);
+  return at != issues.end() && at->row == row;
+}
+
 SampleId Chunk::id(int64_t row) const {
   SampleId out;
   ids.words(row, out.words);
@@ -213,26 +218,21 @@ std::vector<ChunkPtr> split_at_rejections(const ChunkPtr& chunk) {
 
 namespace {
 
-struct Run {  // consecutive rows of one chunk
-  const ChunkPtr* chunk;
-  int64_t start, rows;
-};
-
 bool same_shape(const TensorRef& a, const TensorRef& b) {
   return a.elem == b.elem && a.rank == b.rank && std::equal(a.shape, a.shape + a.rank, b.shape);
 }
 
-Column gather_column(BufferPool& pool, std::span<const Run> runs, size_t c, int64_t rows) {
+Column gather_column(BufferPool& pool, std::span<const RowRun> runs, size_t c, int64_t rows) {
   const Column& first = (*runs[0].chunk)->columns[c];
   bool fixed = true;
-  for (const Run& run : runs) {
+  for (const RowRun& run : runs) {
     const Column& from = (*run.chunk)->columns[c];
     fixed = fixed && from.fixed() && same_shape(from.row, first.row);
   }
   int64_t at = 0;
   if (fixed) {
     Column out = make_fixed_column(pool, first.row, rows);
-    for (const Run& run : runs) {
+    for (const RowRun& run : runs) {
       const Column& from = (*run.chunk)->columns[c];
       std::byte* to = out.data + static_cast<size_t>(at) * out.row_bytes;
       const std::byte* source = from.data + static_cast<size_t>(run.start) * out.row_bytes;
@@ -246,7 +246,7 @@ Column gather_column(BufferPool& pool, std::span<const Run> runs, size_t c, int6
     return out;
   }
   Column out = make_ref_column(pool, first.row.elem, first.row.rank, rows);
-  for (const Run& run : runs)
+  for (const RowRun& run : runs)
     for (int64_t i = 0; i < run.rows; ++i) out.refs[at++] = (*run.chunk)->columns[c].at(run.start + i);
   return out;
 }
@@ -254,7 +254,7 @@ Column gather_column(BufferPool& pool, std::span<const Run> runs, size_t c, int6
 }  // namespace
 
 ChunkPtr gather(BufferPool& pool, std::span<const RowPlace> rows) {
-  std::vector<Run> runs;
+  std::vector<RowRun> runs;
   for (const RowPlace& place : rows) {
     if (!runs.empty() && runs.back().chunk->get() == place.chunk->get() &&
         runs.back().start + runs.back().rows == place.row) {
@@ -263,13 +263,17 @@ ChunkPtr gather(BufferPool& pool, std::span<const RowPlace> rows) {
       runs.push_back({place.chunk, place.row, 1});
     }
   }
+  return gather(pool, runs);
+}
+
+ChunkPtr gather(BufferPool& pool, std::span<const RowRun> runs) {
   if (runs.size() == 1) return slice(*runs[0].chunk, runs[0].start, runs[0].rows);
   auto out = std::make_shared<Chunk>();
-  out->rows = static_cast<int64_t>(rows.size());
-  if (rows.empty()) return out;
+  for (const RowRun& run : runs) out->rows += run.rows;
+  if (runs.empty()) return out;
   // Arms that were merged elsewhere still have the order that they were merged by, others never had one.
   const bool ordered =
-      std::all_of(runs.begin(), runs.end(), [](const Run& run) { return !(*run.chunk)->order.empty(); });
+      std::all_of(runs.begin(), runs.end(), [](const RowRun& run) { return !(*run.chunk)->order.empty(); });
   bool indirect = false;
   for (size_t c = 0; c < (*runs[0].chunk)->columns.size(); ++c) {
     out->columns.push_back(gather_column(pool, runs, c, out->rows));
@@ -278,7 +282,7 @@ ChunkPtr gather(BufferPool& pool, std::span<const RowPlace> rows) {
   std::vector<const Ids*> parts;
   std::vector<int64_t> starts, counts;
   int64_t at = 0;
-  for (const Run& run : runs) {
+  for (const RowRun& run : runs) {
     const Chunk& from = **run.chunk;
     out->skipped |= from.skipped;
     parts.push_back(&from.ids);
@@ -297,7 +301,7 @@ ChunkPtr gather(BufferPool& pool, std::span<const RowPlace> rows) {
   if (!Ids::join_ranges(pool, parts, starts, counts, out->ids)) {
     std::vector<uint64_t> words, one;
     std::vector<uint32_t> offsets{0};
-    for (const Run& run : runs) {
+    for (const RowRun& run : runs) {
       for (int64_t i = 0; i < run.rows; ++i) {
         (*run.chunk)->ids.words(run.start + i, one);
         words.insert(words.end(), one.begin(), one.end());

@@ -114,6 +114,7 @@ struct Chunk {
   std::shared_ptr<Mark> mark;
   std::vector<std::shared_ptr<const void>> keep;  ///< arenas and chunks that indirect columns point into
 
+  bool has_issue(int64_t row) const;
   bool row_failed(int64_t row) const { return issue(row, Issue::kFailedRow) != nullptr; }
   const Issue* issue(int64_t row, int32_t column) const;
   SampleId id(int64_t row) const;
@@ -131,9 +132,15 @@ struct RowPlace {
   const ChunkPtr* chunk;
   int64_t row;
 };
+/// Rows [start, start + rows) of a chunk.
+struct RowRun {
+  const ChunkPtr* chunk;
+  int64_t start, rows;
+};
 /// A chunk of the rows listed, none with a rejection, in that order: fixed columns are copied, indirect ones keep their
 /// chunks alive. Consecutive rows of one chunk are sliced.
 ChunkPtr gather(BufferPool& pool, std::span<const RowPlace> rows);
+ChunkPtr gather(BufferPool& pool, std::span<const RowRun> runs);
 
 /// Bytes of one row's values, with what they point to.
 size_t row_bytes(const Chunk& chunk, int64_t row);

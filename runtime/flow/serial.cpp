@@ -27,17 +27,23 @@ struct Place {
 // what happened.
 class Gatherer {
  public:
-  void add(Place place) { rows_.push_back(std::move(place)); }
-  void add_rejected(std::shared_ptr<const Rejection> what) {
-    rejected_.push_back({static_cast<int64_t>(rows_.size()), std::move(what)});
+  void add(const ChunkPtr& chunk, int64_t row) {
+    ++rows_;
+    if (!parts_.empty() && parts_.back().chunk == chunk && parts_.back().start + parts_.back().rows == row) {
+      ++parts_.back().rows;
+    } else {
+      parts_.push_back({chunk, row, 1});
+    }
   }
-  size_t size() const { return rows_.size(); }
-  bool empty() const { return rows_.empty() && rejected_.empty(); }
+  void add_rejected(std::shared_ptr<const Rejection> what) { rejected_.push_back({rows_, std::move(what)}); }
+  size_t size() const { return static_cast<size_t>(rows_); }
+  bool empty() const { return rows_ == 0 && rejected_.empty(); }
   ChunkPtr take(BufferPool& pool) {
-    places_.clear();
-    for (const Place& place : rows_) places_.push_back({&place.chunk, place.row});
-    ChunkPtr out = gather(pool, places_);
-    rows_.clear();
+    runs_.clear();
+    for (const Part& part : parts_) runs_.push_back({&part.chunk, part.start, part.rows});
+    ChunkPtr out = gather(pool, runs_);
+    parts_.clear();
+    rows_ = 0;
     if (rejected_.empty()) return out;
     auto with = std::make_shared<Chunk>(*out);
     with->rejected = std::exchange(rejected_, {});
@@ -45,9 +51,14 @@ class Gatherer {
   }
 
  private:
-  std::vector<Place> rows_;
+  struct Part {
+    ChunkPtr chunk;
+    int64_t start, rows;
+  };
+  std::vector<Part> parts_;
+  int64_t rows_ = 0;
   std::vector<RejectedAt> rejected_;
-  std::vector<RowPlace> places_;
+  std::vector<RowRun> runs_;
 };
 
 /// Where the chunks of several inputs wait until their rows are wanted; and what happened before each, until it is.
@@ -191,40 +202,44 @@ class RowOpNode final : public SerialOp, private RowSink {
   }
 
   void take_row(int port) {
-    current_ = {ports_.front(port), ports_.row(port)};
+    current_ = {&ports_.front(port), ports_.row(port)};
+    push_row(port);
     ports_.advance(port, node_.on_batches);
-    const Chunk& chunk = *current_.chunk;
-    bool failed_row = node_.on_batches ? is_failed_row(chunk) : !chunk.issues.empty() && chunk.row_failed(current_.row);
+  }
+  void push_row(int port) {
+    const Chunk& chunk = **current_.chunk;
+    const bool marked = !chunk.issues.empty() && (node_.on_batches || chunk.has_issue(current_.row));
+    const bool failed_row = marked && (node_.on_batches ? is_failed_row(chunk) : chunk.row_failed(current_.row));
     // No arrival, but it is known by the arm that it came from. What ends the run no policy below may handle.
     const bool ends_run = failed_row && find_failure()->failure()->code == kTooManyErrors;
     if (failed_row && (!policy_ || ends_run)) {
       if (ends_run) flush();  // it ends the run as the sample that it is, whatever others have become
       if (merges_ && !ends_run) word_ = static_cast<uint64_t>(port);
-      emit_place(std::move(current_));
+      emit_place(*current_.chunk, current_.row);
       if (ends_run) flush();
       return;
     }
     Row row;
     row.ordinal = ordinals_[static_cast<size_t>(port)]++;
     row.input = port;
-    row.failed = policy_ && find_failure() != nullptr;
+    row.failed = policy_ && marked && find_failure() != nullptr;
     if (holds_) {
-      if (!node_.on_batches && chunk.rows > 1 && row_bytes(chunk, current_.row) >= kIsolateBytes)
-        current_ = {isolate(pool_, chunk, current_.row), 0};
+      const bool large = !node_.on_batches && chunk.rows > 1 && row_bytes(chunk, current_.row) >= kIsolateBytes;
+      Place place = large ? Place{isolate(pool_, chunk, current_.row), 0} : Place{*current_.chunk, current_.row};
       if (free_.empty()) {
         row.handle = held_.size();
-        held_.push_back(std::move(current_));
+        held_.push_back(std::move(place));
       } else {
         row.handle = free_.back();
         free_.pop_back();
-        held_[row.handle] = std::move(current_);
+        held_[row.handle] = std::move(place);
       }
     }
     op_->push(row, *this);
   }
 
   const Value* find_failure() const {
-    const Chunk& chunk = *current_.chunk;
+    const Chunk& chunk = **current_.chunk;
     if (chunk.issues.empty()) return nullptr;
     if (const Issue* issue = chunk.issue(current_.row, Issue::kFailedRow)) return issue->value.get();
     for (const Guarded& guarded : guarded_)
@@ -233,61 +248,57 @@ class RowOpNode final : public SerialOp, private RowSink {
   }
 
   void emit(Row row) override {
-    Place place;
     if (holds_) {
-      place = std::move(held_[row.handle]);
+      const Place place = std::move(held_[row.handle]);
       free_.push_back(row.handle);
-    } else {
-      place = current_;
-      if (policy_ && row.failed && !place.chunk->row_failed(place.row)) {  // on_error(fail): its turn has come
-        auto failed = std::make_shared<Chunk>(*slice(place.chunk, place.row, 1));
-        failed->issues.insert(
-            failed->issues.begin(),
-            {0, Issue::kFailedRow, std::make_shared<Value>(Value::failed(*find_failure()->failure()))});
-        place = {failed, 0};
-      }
+      return emit_place(place.chunk, place.row);
     }
-    emit_place(std::move(place));
+    if (!policy_ || !row.failed || (*current_.chunk)->row_failed(current_.row))
+      return emit_place(*current_.chunk, current_.row);
+    auto failed = std::make_shared<Chunk>(*current_slice());  // on_error(fail): its turn has come
+    failed->issues.insert(failed->issues.begin(),
+                          {0, Issue::kFailedRow, std::make_shared<Value>(Value::failed(*find_failure()->failure()))});
+    emit_place(failed, 0);
   }
+  ChunkPtr current_slice() const { return slice(*current_.chunk, current_.row, 1); }
   void append_identity(uint64_t word) override { word_ = word; }
   void reject(Row, const std::string& policy) override {
     if (policy != "limit") return count_rejected(policy);
-    RunFailure failure{*find_failure()->failure(), current_.chunk->id(current_.row)};
+    RunFailure failure{*find_failure()->failure(), (*current_.chunk)->id(current_.row)};
     failure.failure.message = fmt::format("{} samples failed, and max_errors is {}; the last: {}", rejected_ + 1,
                                           graph_node_.attrs.integer("max_errors"), failure.failure.message);
     failure.failure.code = kTooManyErrors;
     flush();
-    auto failed = std::make_shared<Chunk>(*slice(current_.chunk, current_.row, 1));
+    auto failed = std::make_shared<Chunk>(*current_slice());
     failed->issues = {{0, Issue::kFailedRow, std::make_shared<Value>(Value::failed(failure.failure))}};
-    emit_place({failed, 0});
+    emit_place(failed, 0);
   }
   void mask(Row) override {
     count_rejected("mask");
     // Failed values of static shape are zeros already; only the marks go.
-    auto masked = std::make_shared<Chunk>(*slice(current_.chunk, current_.row, 1));
+    auto masked = std::make_shared<Chunk>(*current_slice());
     std::erase_if(masked->issues, [&](const Issue& issue) {
       if (issue.column == Issue::kFailedRow) return true;
       return std::any_of(guarded_.begin(), guarded_.end(),
                          [&](const Guarded& g) { return g.column == issue.column && g.is_static; });
     });
     masked_ = true;
-    emit_place({masked, 0});
+    emit_place(masked, 0);
   }
 
   void count_rejected(const std::string& policy) {
     ++rejected_;
     tell(std::make_shared<Rejection>(
-        Rejection{node_.node, {*find_failure()->failure(), current_.chunk->id(current_.row)}, policy}));
+        Rejection{node_.node, {*find_failure()->failure(), (*current_.chunk)->id(current_.row)}, policy}));
   }
   void tell(const std::shared_ptr<const Rejection>& what) {
     if (node_.on_batches) return push(only_rejected({what}));
     pending_.add_rejected(what);
   }
-  void emit_place(Place place) {
+  void emit_place(const ChunkPtr& chunk, int64_t row) {
     if (node_.on_batches) {
-      if (word_) place.chunk = zephon::append_identity(pool_, place.chunk, std::span(&*word_, 1));
+      push(word_ ? zephon::append_identity(pool_, chunk, std::span(&*word_, 1)) : chunk);
       word_.reset();
-      push(std::move(place.chunk));
       return;
     }
     if (word_) {
@@ -297,7 +308,7 @@ class RowOpNode final : public SerialOp, private RowSink {
     }
     if (adds_valid_) valid_.push_back(!masked_);
     masked_ = false;
-    pending_.add(std::move(place));
+    pending_.add(chunk, row);
     if (pending_.size() >= kFlushRows) flush();
   }
 
@@ -339,7 +350,10 @@ class RowOpNode final : public SerialOp, private RowSink {
   std::vector<Guarded> guarded_;
   bool holds_, policy_, merges_, adds_valid_;
   bool finished_ = false, masked_ = false;
-  Place current_;
+  struct {
+    const ChunkPtr* chunk = nullptr;
+    int64_t row = 0;
+  } current_;  // at the front of its port
   std::vector<Place> held_;
   std::vector<uint64_t> free_;
   Gatherer pending_;
@@ -945,7 +959,7 @@ class JoinNode final : public MergingOp {
     add(joined(parts, &why));
   }
   void add(ChunkPtr row) {
-    pending_.add({std::move(row), 0});
+    pending_.add(row, 0);
     if (pending_.size() >= kFlushRows) push(pending_.take(pool_));
   }
 
@@ -1040,7 +1054,7 @@ class OrderedNode final : public MergingOp {
         }
         return;
       }
-      pending_.add({ports_.front(least), ports_.row(least)});
+      pending_.add(ports_.front(least), ports_.row(least));
       ports_.advance(least, false);
       if (pending_.size() >= kFlushRows) push(pending_.take(pool_));
     }

@@ -64,29 +64,41 @@ bool SourceReader::locate(uint64_t g, uint64_t& position, std::vector<uint64_t>&
 
 ChunkPtr SourceReader::read(uint64_t begin, uint64_t end) const {
   auto out = std::make_shared<Chunk>();
-  std::vector<uint64_t> positions;
-  const bool direct = steps_.empty() && context_.passes.size() <= Ids::kMaxTail;
-  if (direct) {
+  if (steps_.empty() && context_.passes.size() <= Ids::kMaxTail) {
     out->rows = static_cast<int64_t>(end - begin);
     out->ids = Ids::range(head_, begin, context_.passes);
-  } else {
-    std::vector<uint64_t> words, arms;
-    std::vector<uint32_t> offsets{0};
-    EpochContext context = context_;
-    for (uint64_t g = begin; g < end; ++g) {
-      uint64_t position = 0;
-      if (!locate(g, position, arms, context)) continue;
-      positions.push_back(position);
-      words.insert(words.end(), head_.begin(), head_.end());
-      words.push_back(position);
-      words.insert(words.end(), context.passes.begin(), context.passes.end());
-      words.insert(words.end(), arms.begin(), arms.end());
-      offsets.push_back(static_cast<uint32_t>(words.size()));
-      if (ordered_) out->order.push_back(g);
-    }
-    out->rows = static_cast<int64_t>(positions.size());
-    out->ids = Ids::dense(pool_, words, offsets);
+    return read_columns(std::move(out), begin, {});
   }
+  // Each row has its position and, behind it in the identity, passes and arms: as many words for all.
+  std::vector<uint64_t> positions, tails, arms;
+  EpochContext context = context_;
+  for (uint64_t g = begin; g < end; ++g) {
+    uint64_t position = 0;
+    if (!locate(g, position, arms, context)) continue;
+    positions.push_back(position);
+    tails.insert(tails.end(), context.passes.begin(), context.passes.end());
+    tails.insert(tails.end(), arms.begin(), arms.end());
+    if (ordered_) out->order.push_back(g);
+  }
+  out->rows = static_cast<int64_t>(positions.size());
+  const size_t rows = positions.size(), tail = rows == 0 ? 0 : tails.size() / rows;
+  // What only cuts a stream, or repeats it, leaves neighbours neighbours.
+  bool in_a_row = rows > 0 && tail <= Ids::kMaxTail;
+  for (size_t i = 1; i < rows && in_a_row; ++i) in_a_row = positions[i] == positions[i - 1] + 1;
+  if (in_a_row && std::equal(tails.begin() + static_cast<int64_t>(tail), tails.end(), tails.begin())) {
+    out->ids = Ids::range(head_, positions[0], std::span(tails).first(tail));
+    return read_columns(std::move(out), positions[0], {});
+  }
+  std::vector<uint64_t> words;
+  std::vector<uint32_t> offsets{0};
+  for (size_t i = 0; i < rows; ++i) {
+    words.insert(words.end(), head_.begin(), head_.end());
+    words.push_back(positions[i]);
+    const auto at = tails.begin() + static_cast<int64_t>(i * tail);
+    words.insert(words.end(), at, at + static_cast<int64_t>(tail));
+    offsets.push_back(static_cast<uint32_t>(words.size()));
+  }
+  out->ids = Ids::dense(pool_, words, offsets);
   return read_columns(std::move(out), begin, positions);
 }
 
