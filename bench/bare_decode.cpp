@@ -1,7 +1,10 @@
 // The bare loop that image pipelines are measured against: reads each file whole and decodes it whole to RGB with
 // libjpeg-turbo's defaults (islow DCT, fancy upsampling), does nothing else.
 //
-// usage: bare_decode DIR [--threads N] [--epochs N] [--first N]
+// usage: bare_decode DIR [--threads N] [--epochs N] [--first N] [--boxes FILE] [--write BYTES]
+// --boxes: of each picture only a box is wanted, by lines `top left height width path`: rows below it are not decoded,
+// rows above and columns beside it are skipped as the library can (whole iMCU columns). --write: so many bytes are
+// written for each sample, into memory for 64 samples that is used again and again.
 // Prints one JSON object: samples, seconds (wall), cpu_seconds (all threads, reading included), decode_cpu_seconds
 // (decoding alone), samples_per_second. A file that libjpeg-turbo refuses ends the program with code 2.
 #include <fmt/format.h>
@@ -14,8 +17,10 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -48,8 +53,13 @@ bool read_file(const std::string& path, std::vector<uint8_t>& bytes) {
   return whole;
 }
 
+struct Box {
+  std::string path;
+  JDIMENSION top = 0, left = 0, height = 0, width = 0;  ///< all of the picture where `height` is 0
+};
+
 /// Decodes into `pixels`, which grows to the largest picture and is reused.
-bool decode(const std::vector<uint8_t>& bytes, std::vector<uint8_t>& pixels) {
+bool decode(const std::vector<uint8_t>& bytes, std::vector<uint8_t>& pixels, const Box& box) {
   jpeg_decompress_struct info;
   ErrorManager errors;
   info.err = jpeg_std_error(&errors.base);
@@ -64,59 +74,88 @@ bool decode(const std::vector<uint8_t>& bytes, std::vector<uint8_t>& pixels) {
   jpeg_read_header(&info, TRUE);
   info.out_color_space = JCS_RGB;
   jpeg_start_decompress(&info);
+  JDIMENSION end = info.output_height;
+  if (box.height != 0) {
+    JDIMENSION left = box.left, width = box.width;
+    jpeg_crop_scanline(&info, &left, &width);
+    if (box.top > 0) jpeg_skip_scanlines(&info, box.top);
+    end = std::min(end, box.top + box.height);
+  }
+  const JDIMENSION begin = info.output_scanline;
   const size_t row_bytes = static_cast<size_t>(info.output_width) * 3;
-  if (pixels.size() < row_bytes * info.output_height) pixels.resize(row_bytes * info.output_height);
-  while (info.output_scanline < info.output_height) {
-    JSAMPROW row = pixels.data() + row_bytes * info.output_scanline;
+  if (pixels.size() < row_bytes * (end - begin)) pixels.resize(row_bytes * (end - begin));
+  while (info.output_scanline < end) {
+    JSAMPROW row = pixels.data() + row_bytes * (info.output_scanline - begin);
     jpeg_read_scanlines(&info, &row, 1);
   }
-  jpeg_finish_decompress(&info);
+  if (end == info.output_height) jpeg_finish_decompress(&info);
   jpeg_destroy_decompress(&info);
   return true;
 }
 
 }  // namespace
 
+std::vector<Box> read_boxes(const std::string& path) {
+  std::vector<Box> boxes;
+  std::ifstream file(path);
+  for (Box box; file >> box.top >> box.left >> box.height >> box.width && std::getline(file >> std::ws, box.path);)
+    boxes.push_back(box);
+  return boxes;
+}
+
 int main(int argc, char** argv) {
-  std::string dir;
-  size_t threads = 1, epochs = 1, first = SIZE_MAX;
+  std::string dir, boxes;
+  size_t threads = 1, epochs = 1, first = SIZE_MAX, written = 0;
   for (int i = 1; i < argc; ++i) {
     const std::string_view arg = argv[i];
-    size_t* number = arg == "--threads" ? &threads : arg == "--epochs" ? &epochs : arg == "--first" ? &first : nullptr;
-    if (number == nullptr) {
+    size_t* number = arg == "--threads"  ? &threads
+                     : arg == "--epochs" ? &epochs
+                     : arg == "--first"  ? &first
+                     : arg == "--write"  ? &written
+                                         : nullptr;
+    if (arg == "--boxes" && i + 1 < argc) {
+      boxes = argv[++i];
+    } else if (number == nullptr) {
       dir = arg;
     } else if (++i < argc) {
       *number = std::strtoull(argv[i], nullptr, 10);
     }
   }
-  std::vector<std::string> files;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(dir, error)) {
-    if (entry.path().extension() == ".jpg") files.push_back(entry.path().string());
+  std::vector<Box> files;
+  if (!boxes.empty()) {
+    files = read_boxes(boxes);
+  } else {
+    std::error_code error;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(dir, error))
+      if (entry.path().extension() == ".jpg") files.push_back({entry.path().string()});
+    std::ranges::sort(files, {}, &Box::path);
   }
   if (files.empty()) {
-    fmt::print(stderr, "usage: bare_decode DIR [--threads N] [--epochs N] [--first N]: no *.jpg below `{}`\n", dir);
+    fmt::print(stderr,
+               "usage: bare_decode DIR [--threads N] [--epochs N] [--first N] [--boxes FILE] [--write BYTES]: no *.jpg "
+               "below `{}`\n",
+               dir);
     return 64;
   }
-  std::sort(files.begin(), files.end());
   if (files.size() > first) files.resize(first);
 
   std::atomic<size_t> next{0};
   std::atomic<bool> failed{false};
   std::vector<double> cpu(threads), decode_cpu(threads);
   const auto work = [&](size_t self) {
-    std::vector<uint8_t> bytes, pixels;
+    std::vector<uint8_t> bytes, pixels, batch(64 * written);
     const double start = thread_cpu();
     for (size_t i = next++; i < files.size() * epochs; i = next++) {
-      const std::string& path = files[i % files.size()];
-      const bool read = read_file(path, bytes);
+      const Box& box = files[i % files.size()];
+      const bool read = read_file(box.path, bytes);
       const double before = thread_cpu();
-      if (!read || !decode(bytes, pixels)) {
-        fmt::print(stderr, "{}: cannot be decoded\n", path);
+      if (!read || !decode(bytes, pixels, box)) {
+        fmt::print(stderr, "{}: cannot be decoded\n", box.path);
         failed = true;
         return;
       }
       decode_cpu[self] += thread_cpu() - before;
+      if (written > 0) std::memset(batch.data() + i % 64 * written, static_cast<int>(i), written);
     }
     cpu[self] = thread_cpu() - start;
   };

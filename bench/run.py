@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures zephonc against programs that use nothing of it, in pairs, one after the other, and prints ratios.
 
-usage: run.py [--build build/release] [--corpus examples/data/photos] [--highres DIR] [--only 2,3,4,5,6,7,8,9,10]
+usage: run.py [--build build/release] [--corpus examples/data/photos] [--highres DIR] [--only 2,3,4,5,6,7,8,9,10,11,12,13]
               [--rounds 7] [--json FILE]
 
 Each section states a floor (must be met) and a goal. A figure is the median over the rounds of a ratio whose two halves
@@ -18,12 +18,23 @@ long and a short run. Run it on a machine that does nothing else.
   8  cost of the counters (needs valgrind and a second build, --without-counters), size of zephonc
   9  `lsp` on the file of 7: hover, completion and diagnostics after an edit
   10 `cache`: CPU time of four epochs with it over that without
+  11 bench/orders: badly written programs against the same written by hand in the best order; digests must be equal
+  12 bench/recipes: recipes from the literature, as written, by hand, and against the limit: decoding nothing but the
+     pixels that are needed and writing what is delivered
+  13 peak memory of shuffling 100,000 photographs
+
+Sections 11 and 12 measure one epoch on one thread, whole processes, on hard links to those photographs whose sides have
+at least 288 pixels (--photos of them). "As written" is the program without any rule (--no-optimize), and with the rules
+that decide about kernels and memory alone (phase `physical plan`): what a compiler would do that fuses but keeps the
+order. "By hand" is the program of the same file that has the best order, with all rules.
 """
 import argparse
+import array
 import glob
 import json
 import math
 import os
+import random
 import shutil
 import statistics
 import subprocess
@@ -33,6 +44,7 @@ import time
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), ".."))
 results = []
+os.environ["ZEPHON_MEASURED"] = "off"  # what lies on this disk decides no plan; section 14 says where it does
 
 
 def run(command, env=None, check=True):
@@ -239,6 +251,168 @@ class Bench:
                 ratios.append(kept[3] / plain[3])
         report(10, "CPU of 4 epochs with `cache` over without", ratios)
 
+    def cases(self, folder):
+        for path in sorted(glob.glob(os.path.join(ROOT, "bench", folder, "*.zpl"))):
+            if self.options.cases in path:
+                yield os.path.basename(path)[:-len(".zpl")], path
+
+    def compared(self, path, root, variants):
+        """-> for each variant of a program the CPU seconds of its rounds, and what was delivered; in turn."""
+        arguments = {name: (f"{path}:{pipeline}", f"root={root}", "--threads", "1", *more)
+                     for name, (pipeline, *more) in variants.items()}
+        # With caches of their own, which these fill: of kernels, and of what was measured of this data.
+        caches = tempfile.TemporaryDirectory()
+        env = {"XDG_CACHE_HOME": caches.name, "HOME": caches.name}
+        first = {name: self.zephon(*arguments[name], "--digest", env=env)[0] for name in arguments}
+        first |= {name: self.zephon(*arguments[name], env=env)[0] | {"digest": first[name]["digest"]} for name in first}
+        if len({report["digest"] for report in first.values()}) != 1:
+            sys.exit(f"{path}: digests differ: " + ", ".join(f"{n} {r['digest']}" for n, r in first.items()))
+        cpu = {name: [] for name in arguments}
+        for turn in range(self.options.rounds):
+            for name in list(arguments)[::1 if turn % 2 == 0 else -1]:
+                cpu[name].append(self.zephon(*arguments[name], env=env)[3])
+        return cpu, first
+
+    def section11(self):
+        with tempfile.TemporaryDirectory(dir=beside(self.corpus)) as root:
+            link_photos(self.corpus, root, self.options.photos, 288)
+            for name, path in self.cases("orders"):
+                cpu, first = self.compared(path, root, {
+                    "written": ("written", "--no-optimize"), "kernels": ("written", "--disable", logical_rules()),
+                    "optimised": ("written",), "hand": ("hand",)})
+                same = first["optimised"]["plan_hash"] == first["hand"]["plan_hash"]
+                over = lambda what: [a / b for a, b in zip(cpu[what], cpu["optimised"])]
+                report(11, f"{name}: as written, no rule / optimised", over("written"))
+                report(11, f"{name}: as written, kernels only / optimised", over("kernels"))
+                report(11, f"{name}: optimised / by hand" + (" (the same plan)" if same else ""),
+                       [a / b for a, b in zip(cpu["optimised"], cpu["hand"])], 1.05, None)
+
+    def section12(self):
+        gains, kernels = [], []
+        with tempfile.TemporaryDirectory(dir=beside(self.corpus)) as root:
+            link_photos(self.corpus, root, self.options.photos, 288)
+            write_table(os.path.join(root, "table.csv"), 200_000)
+            write_signal(os.path.join(root, "signal.i16"), 16_000_000)
+            for name, path in self.cases("recipes"):
+                cpu, first = self.compared(path, root, {
+                    "written": ("written", "--no-optimize"), "kernels": ("written", "--disable", logical_rules()),
+                    "optimised": ("written",), "hand": ("hand",)})
+                median = {what: statistics.median(values) for what, values in cpu.items()}
+                gains.append(median["written"] / median["optimised"])
+                kernels.append(median["kernels"] / median["optimised"])
+                over = lambda what: [a / b for a, b in zip(cpu[what], cpu["optimised"])]
+                report(12, f"{name}: as written, no rule / optimised", over("written"))
+                report(12, f"{name}: as written, kernels only / optimised", over("kernels"))
+                report(12, f"{name}: optimised / by hand", [a / b for a, b in zip(cpu["optimised"], cpu["hand"])])
+                limit = self.limit(path, root, first["hand"], bytes_delivered(self, path, root))
+                if limit:
+                    report(12, f"{name}: optimised / limit", [a / b for a, b in zip(cpu["optimised"], limit)])
+        for what, values in ("no rule", gains), ("kernels only", kernels):
+            report(12, f"as written, {what} / optimised, geometric mean", [statistics.geometric_mean(values)],
+                   2 if what == "no rule" else None, None, less=False)
+
+    def limit(self, path, root, run_of_it, bytes_written):
+        """-> CPU seconds of decoding what the recipe needs, and of writing as much as it delivers; nothing for others."""
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        if "decode_image" not in text:
+            return []
+        samples = run_of_it["samples"]
+        arguments = [root]
+        if "pipeline needed" in text:
+            out = os.path.join(root, "needed")
+            self.zephon(f"{path}:needed", f"root={root}", "--out", out, "--format", "jsonl")
+            boxes = os.path.join(root, "boxes.txt")
+            with open(boxes, "w", encoding="utf-8") as into:
+                for part in sorted(glob.glob(os.path.join(out, "*.jsonl"))):
+                    for line in open(part, encoding="utf-8"):
+                        sample = json.loads(line)
+                        into.write(" ".join(map(str, sample["box"])) + f" {sample['path']}\n")
+            shutil.rmtree(out)
+            arguments = ["--boxes", boxes]
+        arguments += ["--first", str(samples), "--write", str(bytes_written)]
+        run([self.bare, *arguments])
+        return [run([self.bare, *arguments])[3] for _ in range(self.options.rounds)]
+
+    def section13(self):
+        count = 100_000
+        with tempfile.TemporaryDirectory(dir=beside(self.corpus)) as root:
+            photos = sorted(glob.glob(os.path.join(glob.escape(self.corpus), "*", "*.jpg")))
+            for i in range(count):
+                if i % 1000 == 0:
+                    os.mkdir(os.path.join(root, f"{i // 1000:03}"))
+                os.link(photos[i % len(photos)], os.path.join(root, f"{i // 1000:03}", f"{i % 1000:03}.jpg"))
+            decode = '  | image = bytes.decode_image(mode="rgb").random_resized_crop(224, 224).random_flip().to_chw()\n'
+            for shuffle in "shuffle(buffer_size=100_000)", "shuffle()":
+                for name, steps in ("before decoding", f"  | {shuffle}\n{decode}"), \
+                                   ("after decoding", f"{decode}  | {shuffle}\n"):
+                    program = os.path.join(root, "shuffled.zpl")
+                    with open(program, "w", encoding="utf-8") as file:
+                        file.write('zpl 1\n\npipeline shuffled(root: path) {\n  files("{root}/*/*.jpg")\n' + steps +
+                                   "  | select image\n  | batch(64)\n}\n")
+                    _, _, wall, _, peak = self.zephon(program, f"root={root}", "--take", "20")
+                    report(13, f"{shuffle} {name}: peak memory", [peak / 2**20], 200, None, "MiB")
+                    report(13, f"{shuffle} {name}: seconds to the 20th batch", [wall], unit="s")
+
+    def section14(self):
+        """What the cost model says of a row against what the stages of the plan take, before and after calibration, and
+        after a run over the same data."""
+        vector = "[index, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]"
+        long_vector = f"[{', '.join([vector] * 16)}].reshape([256])"
+        picture = f"[{', '.join([long_vector] * 12)}].reshape([32, 32, 3])"
+        programs = {
+            "scalars": "x = (index * 3 + 1) % 1000 | y = (x + index).f64 / 7.0 | select y",
+            "floats": f"x = ({picture}.f32 * 0.25 + 1.0).sqrt() | select x",
+            "powers": f"x = {long_vector}.f64.pow(0.3) | select x",
+            "integers": f"x = {long_vector} % 7 + {long_vector} // 3 | select x",
+            "sums": f"x = {picture}.f32 | m = x.mean() + x.max() | select m",
+            "pictures": f"x = ({picture} % 256).u8.resize(64, 64).random_flip().to_unit().to_chw() | select x",
+            "crops": f"x = ({picture} % 256).u8.random_crop(16, 16).normalize(mean=[0.4, 0.4, 0.4], std=[0.2, 0.2, 0.2])"
+                     " | select x",
+            "texts": 'x = "sample {index} of many".upper() | y = x.hash() % 10 | z = x.len() | select y, z',
+            "patterns": r'x = "sample {index} of 3".regex_replace(r"(\w+) (\d+)", r"$2-$1") | select x',
+            "times": 't = (index % 30000 * 86400000000000).format_time().parse_time() | y = t.year() + t.weekday() | select y',
+            "draws": "x = uniform(0, 1) + normal(0, 2) | y = randint(1, 7) | select x, y",
+            "filters": "x = index * index % 97 | filter x < 10 | filter x.f64.exp() > 3.0 | y = x.f64.pow(3) | select y",
+        }
+        with tempfile.TemporaryDirectory() as folder:
+            env = {"ZEPHON_CACHE_DIR": os.path.join(folder, "cache"), "ZEPHON_MEASURED": "on"}
+            errors = {"assumed": {}, "calibrated": {}, "and measured by a run": {}}
+
+            def look(what, name, path):
+                plan = json.loads(run([self.zephonc, "plan", path, "--json", "--threads", "1"], env)[0])
+                compute = [i for i, node in enumerate(plan["nodes"]) if node["kind"] == "compute"]
+                measured = []
+                for _ in range(3):
+                    operators = json.loads(run([self.zephonc, "run", path, "--json", "--no-measured",
+                                                "--progress", "never", "--plan", plan_file(path, plan)], env)[0])["operators"]
+                    measured.append(sum(operators[i]["cpu_seconds"] for i in compute) / operators[0]["samples"] * 1e9)
+                errors[what][name] = plan["ns_as_planned"] / min(measured)
+
+            def plan_file(path, plan):
+                with open(path + ".json", "w", encoding="utf-8") as file:
+                    json.dump(plan, file)
+                return path + ".json"
+
+            paths = {}
+            for name, steps in programs.items():
+                paths[name] = os.path.join(folder, name + ".zpl")
+                with open(paths[name], "w", encoding="utf-8") as file:
+                    file.write(f"range({20000 if '32, 32' in steps else 200000}) | {steps}\n")
+            for name, path in paths.items():
+                look("assumed", name, path)
+            run([self.zephonc, "calibrate"], env)
+            for name, path in paths.items():
+                look("calibrated", name, path)
+            for name, path in paths.items():
+                run([self.zephonc, "run", path, "--threads", "1", "--progress", "never"], env)
+                look("and measured by a run", name, path)
+        for name in programs:
+            print(f"14 {name:<12} predicted over measured: " +
+                  ", ".join(f"{what} {of[name]:.2f}" for what, of in errors.items()))
+        for what, of in errors.items():
+            report(14, f"predicted against measured, a row, {what}", [max(e, 1 / e) for e in of.values()])
+
     def section9(self):
         """At a place in the middle; then while a step is being typed there, each letter followed at once by questions."""
         lines = long_program(2000).split("\n")
@@ -318,6 +492,67 @@ class Editor:
             self.wait(lambda message: self.diagnosed >= version)
 
 
+def beside(corpus):
+    """Where hard links to the photographs can be made."""
+    return os.path.dirname(corpus)
+
+
+def sides(path):
+    """Height and width, from a JPEG file's frame header."""
+    with open(path, "rb") as file:
+        data = file.read()
+    at = 2
+    while at + 9 < len(data):
+        marker, length = data[at + 1], int.from_bytes(data[at + 2:at + 4], "big")
+        if marker in range(0xC0, 0xC3):
+            return int.from_bytes(data[at + 5:at + 7], "big"), int.from_bytes(data[at + 7:at + 9], "big")
+        at += 2 + length
+    return 0, 0
+
+
+def link_photos(corpus, root, count, least):
+    photos = [p for p in sorted(glob.glob(os.path.join(glob.escape(corpus), "*", "*.jpg"))) if min(sides(p)) >= least]
+    step = max(1, len(photos) // count)
+    for photo in photos[::step][:count]:
+        folder = os.path.join(root, os.path.basename(os.path.dirname(photo)))
+        os.makedirs(folder, exist_ok=True)
+        os.link(photo, os.path.join(folder, os.path.basename(photo)))
+
+
+def write_table(path, rows):
+    numbers = random.Random(1)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("a,b,c,d,e,f,g,h,name,kind\n")
+        for i in range(rows):
+            file.write(",".join(f"{numbers.random():.6f}" for _ in range(8)) + f",row {i},{i * 7 % 10}\n")
+
+
+def write_signal(path, values):
+    numbers = random.Random(2)
+    cycle = array.array("h", (int(numbers.gauss(0, 200)) for _ in range(100_003)))
+    with open(path, "wb") as file:
+        for _ in range(values // len(cycle)):
+            cycle.tofile(file)
+
+
+def bytes_delivered(bench, path, root):
+    """For each sample, of what is delivered."""
+    report = bench.zephon(f"{path}:hand", f"root={root}", "--take", "1")[0]
+    last = [o for o in report["operators"] if o["bytes_out"]][-1]
+    return last["bytes_out"] // last["samples"]
+
+
+def logical_rules():
+    """Those that do not belong to the physical plan."""
+    names, name = [], ""
+    with open(os.path.join(ROOT, "optimizer", "rules", "RULES.md"), encoding="utf-8") as file:
+        for line in file:
+            name = line[3:].strip() if line.startswith("## ") else name
+            if line.startswith("- phase: ") and not line.startswith("- phase: physical"):
+                names.append(name)
+    return ",".join(names)
+
+
 def long_program(lines):
     """A file of so many lines: functions, constants, and streams of some forty steps that are mixed."""
     text = ["zpl 1", ""]
@@ -343,8 +578,10 @@ def main():
     parser.add_argument("--corpus", default="examples/data/photos")
     parser.add_argument("--highres")
     parser.add_argument("--without-counters")
-    parser.add_argument("--only", default="2,3,4,5,6,7,8,9,10")
+    parser.add_argument("--only", default="2,3,4,5,6,7,8,9,10,11,12,13,14")
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--photos", type=int, default=800, help="of sections 11 and 12")
+    parser.add_argument("--cases", default="", help="of sections 11 and 12: those whose names contain this")
     parser.add_argument("--json")
     options = parser.parse_args()
     options.build = os.path.abspath(options.build)

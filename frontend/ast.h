@@ -4,6 +4,7 @@
 // comments): frontend/print.h writes programs from here.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,10 @@
 #include <vector>
 
 #include "frontend/diag/span.h"
+
+namespace zephon {
+struct StreamType;
+}
 
 namespace zephon::ast {
 
@@ -79,6 +84,14 @@ struct SchemaField {
   Type type;
 };
 
+// What a test gives for one field, one value for each sample (Absent where the sample says nothing). `types` are those
+// that the values take. `partial`: what is not given is left out; else it is missing where it may be.
+struct GivenSamples {
+  std::vector<Expr> samples;
+  std::shared_ptr<const StreamType> types;
+  bool partial = false;
+};
+
 struct Step {
   enum class Kind : uint8_t {
     Assign,  // `name` = `expr`
@@ -95,6 +108,7 @@ struct Step {
   std::vector<Name> fields;
   std::vector<Step> then;
   std::vector<Step> otherwise;
+  std::shared_ptr<const GivenSamples> given;  // of an Assign, in place of `expr`; only a test that is compiled has it
   Span then_block, else_block;  // of an If: the braces and what they hold; none where there is no `else`
 };
 

@@ -472,8 +472,9 @@ void Compiler::unknown_operator(const std::string& name, const Span& span, bool 
     return;
   }
   std::string hint;
+  const std::string word = " " + name + " ";
 #define ZEPHON_NEAR_MISS(theirs, text) \
-  if (name == theirs) hint = text;
+  if (std::string_view(" " theirs " ").find(word) != std::string_view::npos) hint = text;
 #define ZEPHON_NEAR_ARGUMENT(theirs, ours)
 #include "frontend/near_misses.def"
 #undef ZEPHON_NEAR_MISS
@@ -1411,7 +1412,7 @@ Operand Compiler::index_of(Operand x, const ast::Expr& e, Frame& frame) {
     int64_t* bounds[] = {&begin[d], &end[d], &step[d]};
     for (size_t k = 0; k < 3; ++k) {
       if (subscript.operands[k].kind == ast::Expr::Kind::Absent) continue;
-      Operand bound = evaluate(subscript.operands[k], frame);
+      Operand bound = known(evaluate(subscript.operands[k], frame));
       slices = true;
       if (bound.is_poison()) {
         good = false;
@@ -1455,7 +1456,7 @@ Operand Compiler::index_lists(const Operand& x, const ast::Expr& e, Frame& frame
     int64_t bounds[] = {0, std::numeric_limits<int64_t>::max(), 1};
     for (size_t k = 0; k < 3; ++k) {
       if (first.operands[k].kind == ast::Expr::Kind::Absent) continue;
-      Operand bound = evaluate(first.operands[k], frame);
+      Operand bound = known(evaluate(first.operands[k], frame));
       if (bound.is_poison()) return {};
       std::optional<int64_t> n =
           bound.is_static() && bound.value.is_number() ? bound.value.number.to_int64() : std::nullopt;

@@ -3,6 +3,7 @@
 //   resolve.cpp  declarations, parameters, constants, functions
 //   fold.cpp     values known before the run
 //   check.cpp    expressions: operators by signature, promotion, literals, draws
+//   given.cpp    the values of a test's samples
 //   lower.cpp    sources, steps, streams, contract
 //   lint.cpp     what is right by the rules, and likely not meant
 #pragma once
@@ -198,6 +199,8 @@ class Compiler {
   std::vector<std::string> visible_names(const Frame& frame) const;
 
   // ---- fold.cpp
+  // `x`, as a static value where it is an expression of constants alone, such as `maximum(3, 4)`.
+  Operand known(Operand x);
   Operand fold_unary(const ast::Expr& e, const Operand& x, Frame& frame);
   std::optional<Operand> fold_lists(const ast::Expr& e, const Operand& a, const Operand& b, Frame& frame);
   std::optional<Operand> fold_index(const Operand& x, const ast::Expr& e, Frame& frame);
@@ -278,6 +281,9 @@ class Compiler {
            std::map<std::string, NamedSize>& sizes, Frame& frame);
   void rename_symbols(Type& type, const std::vector<ExprId>& args, const Expr& expr);
 
+  // ---- given.cpp
+  class GivenValues;
+
   // ---- lower.cpp
   // A stream while its steps are lowered.
   struct Flow {
@@ -319,6 +325,7 @@ class Compiler {
   void lower_step(const ast::Step& step, Flow& flow);
   void lower_step_form(const ast::Step& step, Flow& flow);
   void lower_assign(const ast::Step& step, Flow& flow);
+  void lower_given(const ast::Step& step, Flow& flow);
   void assign_fields(const std::string& field, const Operand& value, const Span& span, const Span& expr_span,
                      Flow& flow);
   void lower_filter(const ast::Step& step, Flow& flow);
@@ -393,6 +400,12 @@ class Compiler {
   int32_t next_step_ = 0;
   int call_depth_ = 0;
 };
+
+// In a test: the value of a field that may be missing, and is.
+inline constexpr std::string_view kMissingWord = "missing";
+// What a value of a test gives for one leaf of a record, `path` below the field; Absent where it gives nothing.
+ast::Expr project_given(const ast::Expr& value, std::string_view path);
+bool is_given(const ast::Expr& value);
 
 // The tree of a file, in the form that its name says.
 Result<ast::File> parse_file(const SourceMap& sources, FileId file, Diagnostics& diags);

@@ -1,7 +1,9 @@
 // Values known before the run: exact arithmetic, and static arguments of operators.
 #include <algorithm>
+#include <cmath>
 
 #include "frontend/compiler.h"
+#include "graph/constants.h"
 
 namespace zephon {
 
@@ -328,6 +330,47 @@ std::optional<Schema> Compiler::schema(const ast::Expr& e, Frame& frame) {
   return schema;
 }
 
+Operand Compiler::known(Operand x) {
+  if (x.kind != Operand::Kind::Dynamic || x.missing.valid() || !x.lengths.empty()) return x;
+  Graph& graph = program_.graph;
+  std::map<ExprId, ExprId> values;
+  for (ExprId id : graph.topological(x.expr)) {
+    Expr e = graph.expr(id);
+    if (e.constant) {
+      values[id] = id;
+      continue;
+    }
+    if (e.op->cls == OpClass::Leaf || e.op->effects.random || e.op->effects.reads_files) return x;
+    for (ExprId& arg : e.args) arg = values.at(arg);
+    // A copy of the operation on constants; its own place keeps what it was made of.
+    const std::optional<Value> value = evaluate_constant(graph, graph.add(std::move(e)));
+    if (!value) return x;
+    values[id] = add_constant(graph, ops_, *value, x.span);
+  }
+  const Value& value = *graph.expr(values.at(x.expr)).constant;
+  auto scalar = [&](int64_t at) -> std::optional<StaticValue> {
+    const Scalar s = value.at(at);
+    if (s.elem == Elem::Bool) return StaticValue::of(s.i != 0);
+    if (is_string(s.elem)) return StaticValue::of(s.s, s.elem);
+    if (!is_float(s.elem)) return StaticValue::of(Rational(s.i));
+    return std::isfinite(s.f) ? std::optional(StaticValue::of(Rational::of_double(s.f))) : std::nullopt;
+  };
+  if (value.rank() > 1) return x;
+  StaticValue out;
+  out.kind = StaticValue::Kind::List;
+  for (int64_t i = 0; i < value.size(); ++i) {
+    std::optional<StaticValue> item = scalar(i);
+    if (!item) return x;
+    if (value.rank() == 0)
+      out = *std::move(item);
+    else
+      out.items.push_back(*std::move(item));
+  }
+  x.kind = Operand::Kind::Static;
+  x.value = std::move(out);
+  return x;
+}
+
 std::optional<Attr> Compiler::static_attr(const OpDef& op, const Parameter& parameter, const ast::Expr& e,
                                           Frame& frame) {
   // Choices and element types are names that nothing declares.
@@ -353,7 +396,7 @@ std::optional<Attr> Compiler::static_attr(const OpDef& op, const Parameter& para
       return std::nullopt;
     }
   }
-  Operand x = evaluate(e, frame);
+  Operand x = known(evaluate(e, frame));
   if (x.is_poison()) return std::nullopt;
   if (!x.is_static()) {
     error(Kind::NotConstant, "`{}` of `{}` must be known before the run", parameter.name,

@@ -410,7 +410,7 @@ void Compiler::lower_step(const ast::Step& step, Flow& flow) {
 void Compiler::lower_step_form(const ast::Step& step, Flow& flow) {
   switch (step.kind) {
     case ast::Step::Kind::Assign:
-      return lower_assign(step, flow);
+      return step.given ? lower_given(step, flow) : lower_assign(step, flow);
     case ast::Step::Kind::Filter:
       return lower_filter(step, flow);
     case ast::Step::Kind::Select:
@@ -618,7 +618,7 @@ void Compiler::lower_fields(const ast::Step& step, Flow& flow) {
 
 void Compiler::lower_if(const ast::Step& step, Flow& flow) {
   Frame frame = frame_of(flow, "if", 0);
-  Operand condition = evaluate(step.expr, frame);
+  Operand condition = known(evaluate(step.expr, frame));
   if (condition.is_static() && condition.value.kind == StaticValue::Kind::Bool) {
     std::set<const ast::Expr*> seen;
     note_choice(step.expr, seen);
@@ -763,7 +763,21 @@ void Compiler::lower_call(const ast::Step& step, Flow& flow) {
   for (const auto& [name, value] : matched->extra) {
     Parameter knob{.name = name, .static_kind = StaticKind::Int, .at_least = 1};
     if (!knobs.contains(name)) {  // the padding of a field
-      const Type& type = type_of(flow).find(name)->type;
+      const Field& field = *type_of(flow).find(name);
+      const Type& type = field.type;
+      if (type.has_static_shape() && !type.poison) {
+        const bool may_miss = type_of(flow).find(missing_field(name)) != nullptr;
+        error(Kind::Refused, "`{}` is `{}`: nothing of it is ever padded", name, field_type_text(type_of(flow), field))
+            .primary(value->span, "the padding of `{}`", name)
+            .note("only a dimension that the type leaves open grows to the largest of the batch")
+            .hint_text(
+                may_miss
+                    ? fmt::format("for what stands where it is missing, write `{0} = default({0}, ...)` above", name)
+                    : fmt::format("leave it out, or assign `{}` a list of another length in each sample", name))
+            .emit();
+        good = false;
+        continue;
+      }
       knob.at_least.reset();
       if (is_string(type.elem)) knob.static_kind = StaticKind::String;
       if (is_float(type.elem)) knob.static_kind = StaticKind::Number;
@@ -890,7 +904,7 @@ void Compiler::lower_split(const OpDef& op, const ast::Step& step, Flow& flow) {
   }
   Rational sum(0), first(0), last(0);
   for (size_t i : shares) {
-    Operand value = evaluate(e.operands[i], frame);
+    Operand value = known(evaluate(e.operands[i], frame));
     if (value.is_poison()) return;
     if (!value.is_static() || !value.value.is_number() || value.value.number <= Rational(0)) {
       error(value.is_static() ? Kind::WrongType : Kind::NotConstant,
@@ -971,7 +985,12 @@ void Compiler::lower_split(const OpDef& op, const ast::Step& step, Flow& flow) {
   inner.path = frame.path;
   inner.here = step.span;
   Expanding expanding(*this, op, op.expansion);
-  Operand predicate = evaluate(filter->expr, inner);
+  // The first share has no lower bound, and the last no upper one.
+  const ast::Expr& both = filter->expr;
+  ZEPHON_CHECK(both.kind == ast::Expr::Kind::Binary && both.text == "and", "the expansion of `{}`", op.name);
+  const bool first_share = first == Rational(0), last_share = last == Rational(1);
+  Operand predicate =
+      first_share == last_share ? evaluate(both, inner) : evaluate(both.operands[first_share ? 1 : 0], inner);
   if (predicate.kind != Operand::Kind::Dynamic) return;
   Node node;
   node.op = &core("filter");

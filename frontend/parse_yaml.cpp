@@ -440,8 +440,10 @@ class Reader {
           sample.span = sample_node->span;
           for_entries(*sample_node, "a sample is a mapping: field to value",
                       [&](const YamlNode& field, const YamlNode& field_value) {
-                        if (auto e = argument(field_value, field))
-                          sample.fields.push_back({name(field), *std::move(e)});
+                        std::optional<ast::Expr> e = test_value(field_value, field);
+                        if (!e) return;
+                        if (std::optional<Reported> bad = make_test_value(*e, diags_)) failed = bad;
+                        sample.fields.push_back({name(field), *std::move(e)});
                       });
           out.samples.push_back(std::move(sample));
         }
@@ -660,6 +662,34 @@ class Reader {
     literal.span = node.span;
     literal.dims.push_back(*std::move(value));
     return literal;
+  }
+
+  // As an argument, and a mapping is a record of such.
+  std::optional<ast::Expr> test_value(const YamlNode& node, const YamlNode& owner) {
+    if (node.kind != Kinds::Sequence && node.kind != Kinds::Map) return argument(node, owner);
+    ast::Expr e;
+    e.span = e.text_span = node.span;
+    e.kind = node.kind == Kinds::Map ? ast::Expr::Kind::Schema : ast::Expr::Kind::List;
+    for (const YamlPtr& item : node.items) {
+      std::optional<ast::Expr> operand = test_value(*item, owner);
+      if (!operand) return std::nullopt;
+      e.depth = std::max(e.depth, operand->depth + 1);
+      e.operands.push_back(*std::move(operand));
+    }
+    for (size_t i = 0; node.kind == Kinds::Map && i < node.entry_count(); ++i) {
+      if (node.value(i).is_null()) {
+        needs_quotes(node);
+        return std::nullopt;
+      }
+      std::optional<ast::Expr> value = test_value(node.value(i), node.key(i));
+      if (!value) return std::nullopt;
+      ast::Type held;
+      held.kind = ast::Type::Kind::Value;
+      held.span = value->span;
+      held.dims.push_back(*std::move(value));
+      e.fields.push_back({name(node.key(i)), std::move(held)});
+    }
+    return e;
   }
 
   // Where an argument of a step stands, quoted text is a string, as in ZPL; a sequence is a list; a mapping is a

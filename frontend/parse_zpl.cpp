@@ -842,7 +842,11 @@ class Builder {
     check_commas(context);
     ast::TestSample sample;
     sample.span = session_.span(context);
-    for (auto* f : context->testField()) sample.fields.push_back({name(f->NAME()), expr(f->expr())});
+    for (auto* f : context->testField()) {
+      ast::Expr value = expr(f->expr());
+      if (std::optional<Reported> bad = make_test_value(value, session_.diags())) failed = bad;
+      sample.fields.push_back({name(f->NAME()), std::move(value)});
+    }
     return sample;
   }
 
@@ -928,7 +932,12 @@ class Builder {
     type.span = session_.span(context);
     ast::Expr e;
     e.span = e.text_span = type.span;
-    if (context->STRING() != nullptr) {
+    if (context->list() != nullptr) {
+      check_commas(context->list());
+      e.kind = ast::Expr::Kind::List;
+      for (auto* item : context->list()->expr()) e.operands.push_back(expr(item));
+      measure(e);
+    } else if (context->STRING() != nullptr) {
       string_token(context->STRING()->getSymbol(), e);
     } else if (context->RAW_STRING() != nullptr) {
       raw_string(context->RAW_STRING()->getText(), e);
@@ -1559,6 +1568,56 @@ Result<ast::Expr> parse_source(const TextPiece& piece, Diagnostics& diags) {
   Session session(piece, 0, diags);
   return session.run<ast::Expr>([](ZplParser& p) { return p.sourceEntry(); },
                                 [](Builder& b, auto* tree) { return b.source(tree->source()); });
+}
+
+std::optional<Reported> make_test_value(ast::Expr& value, Diagnostics& diags) {
+  using Form = ast::Expr::Kind;
+  std::optional<Reported> bad;
+  auto keep = [&](std::optional<Reported> found) {
+    if (found) bad = found;
+  };
+  if (value.kind == Form::List)
+    for (ast::Expr& item : value.operands) keep(make_test_value(item, diags));
+  if (value.kind != Form::Schema) return bad;
+  for (size_t i = 0; i < value.fields.size(); ++i) {
+    ast::SchemaField& field = value.fields[i];
+    ast::Type& type = field.type;
+    for (size_t k = 0; k < i; ++k)
+      if (value.fields[k].name.text == field.name.text)
+        keep(diags.report(Kind::DuplicateName, "`{}` stands twice in one record", field.name.text)
+                 .primary(field.name.span)
+                 .secondary(value.fields[k].name.span, "the first")
+                 .emit());
+    ast::Expr inner;
+    inner.span = inner.text_span = type.span;
+    if (type.kind == ast::Type::Kind::Value) {
+      inner = std::move(type.dims[0]);
+    } else if (type.kind == ast::Type::Kind::Record && !type.optional) {
+      inner.kind = Form::Schema;
+      inner.fields = std::move(type.fields);
+    } else if (type.kind == ast::Type::Kind::Named && !type.tensor && !type.optional) {
+      inner.kind = Form::Name;
+      inner.text = type.name;
+    }
+    const ast::Expr* number = &inner;
+    while (number->kind == Form::Unary && number->text == "-" && !number->group) number = &number->operands[0];
+    const bool plain = inner.kind == Form::String || inner.kind == Form::Bool || inner.kind == Form::Name ||
+                       inner.kind == Form::List || inner.kind == Form::Schema || number->kind == Form::Number;
+    if (!plain || inner.group) {
+      keep(diags.report(Kind::BadTest, "`{}` in a record is no value", field.name.text)
+               .primary(type.span)
+               .hint("a literal, a list, a record or the name of a constant may stand there")
+               .emit());
+      continue;
+    }
+    keep(make_test_value(inner, diags));
+    ast::Type out;
+    out.kind = ast::Type::Kind::Value;
+    out.span = inner.span;
+    out.dims.push_back(std::move(inner));
+    type = std::move(out);
+  }
+  return bad;
 }
 
 std::optional<Reported> check_test(const ast::Test& test, Diagnostics& diags) {

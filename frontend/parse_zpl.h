@@ -40,6 +40,10 @@ Result<ast::Expr> parse_string_body(const TextPiece& piece, Diagnostics& diags);
 // Reports what no test can say: unknown entries, samples where a condition is needed ...
 std::optional<Reported> check_test(const ast::Test& test, Diagnostics& diags);
 
+// A value of a sample in a test: the fields of each record in it become values (ast::Type::Kind::Value), which are
+// literals, constants, lists and records. Reports what is none.
+std::optional<Reported> make_test_value(ast::Expr& value, Diagnostics& diags);
+
 // Whether the text may stand as a name: letters, digits, `_`, and no word of the language.
 bool is_name(std::string_view text);
 

@@ -718,8 +718,12 @@ class YamlPrinter {
     }
     if (!e.group && e.kind == Expr::Kind::Schema) {
       std::string all;
-      for (const ast::SchemaField& f : e.fields)
-        all += (all.empty() ? "" : ", ") + scalar(f.name.text, true) + ": " + scalar(flat(zpl_.type(f.type)), true);
+      for (const ast::SchemaField& f : e.fields) {
+        std::optional<std::string> words = scalar(flat(zpl_.type(f.type)), true);
+        if (in_sample_ && f.type.kind == ast::Type::Kind::Value) words = argument(f.type.dims[0], true);
+        if (!words) return std::nullopt;
+        all += (all.empty() ? "" : ", ") + scalar(f.name.text, true) + ": " + *words;
+      }
       return "{" + all + "}";
     }
     std::string words = flat(zpl_.expr(e));
@@ -900,6 +904,11 @@ class YamlPrinter {
   }
 
   void test_entry(int ind, const std::string& dash, const ast::TestEntry& entry) {
+    in_sample_ = true;
+    write_test_entry(ind, dash, entry);
+    in_sample_ = false;
+  }
+  void write_test_entry(int ind, const std::string& dash, const ast::TestEntry& entry) {
     // The entry's column is that of its key, behind the dash of a list.
     int in = ind + count_columns(dash);
     commented(ind, &entry, [&] {
@@ -1080,6 +1089,7 @@ class YamlPrinter {
   TriviaMap& trivia_;
   ZplPrinter zpl_;
   std::vector<LaidLine> lines_;
+  bool in_sample_ = false;  // of a test: values stand in mappings, and no types
 };
 
 // ---- the tree as text

@@ -46,15 +46,18 @@ ast::Step drop(std::vector<ast::Name> fields, const Span& span) {
   return step;
 }
 
-// `value` of the type that stands there otherwise.
-Expr typed(Expr value, const Type* type) {
-  if (type == nullptr || type->poison || value.kind == Expr::Kind::Schema) return value;
-  Span span = value.span;
-  return call(std::string(elem_name(type->elem)), {std::move(value)}, span);
+ast::Step given(const ast::Name& field, std::vector<Expr> values, const std::shared_ptr<const StreamType>& types,
+                bool partial) {
+  ast::Step step;
+  step.kind = ast::Step::Kind::Assign;
+  step.name = field;
+  step.span = values[0].span;
+  step.given = std::make_shared<ast::GivenSamples>(ast::GivenSamples{std::move(values), types, partial});
+  return step;
 }
 
-// One sample after the other: `range(n) | field = [first, second][index] | drop index`.
-ast::Pipe samples(const ast::TestEntry& input, const StreamType* types) {
+// One sample after the other: `range(n) | field = [first, second][index] | drop index`. `partial`: as of GivenSamples.
+ast::Pipe samples(const ast::TestEntry& input, const std::shared_ptr<const StreamType>& types, bool partial) {
   ast::Pipe pipe;
   pipe.span = input.span;
   pipe.source = call("range", {number(input.samples.size(), input.span)}, input.span);
@@ -63,14 +66,28 @@ ast::Pipe samples(const ast::TestEntry& input, const StreamType* types) {
     for (const ast::TestField& f : sample.fields)
       if (std::none_of(fields.begin(), fields.end(), [&](const ast::Name& n) { return n.text == f.name.text; }))
         fields.push_back(f.name);
+  for (const Field& field : types->fields) {
+    const std::string top = field.name.substr(0, field.name.find('.'));
+    const Field* missing = types->find(missing_field(field.name));
+    if (!partial && missing != nullptr && missing->type.is_scalar() &&
+        std::none_of(fields.begin(), fields.end(), [&](const ast::Name& n) { return n.text == top; }))
+      fields.push_back({top, input.span});
+  }
   // The number of the sample must outlive a field that is called `index`.
   std::stable_partition(fields.begin(), fields.end(), [](const ast::Name& n) { return n.text != "index"; });
   for (const ast::Name& name : fields) {
-    const Field* field = types == nullptr ? nullptr : types->find(name.text);
     std::vector<Expr> values;
-    for (const ast::TestSample& sample : input.samples)
+    for (const ast::TestSample& sample : input.samples) {
+      Expr absent;
+      absent.span = absent.text_span = sample.span;
+      values.push_back(absent);
       for (const ast::TestField& f : sample.fields)
-        if (f.name.text == name.text) values.push_back(typed(f.value, field == nullptr ? nullptr : &field->type));
+        if (f.name.text == name.text) values.back() = f.value;
+    }
+    if (!fields_of(*types, name.text).empty()) {
+      pipe.steps.push_back(given(name, std::move(values), types, partial));
+      continue;
+    }
     Expr value;
     if (input.samples.size() == 1) {
       value = std::move(values[0]);
@@ -109,7 +126,9 @@ Result<std::vector<ast::TestSample>> samples_of_values(const Expr& values, const
   std::vector<std::string> names;
   size_t depth = type.batch ? 1 : 0;
   for (const Field& field : type.fields) {
-    if (field.name.starts_with('$') || is_companion(field.name)) continue;
+    if (field.name.starts_with('$')) continue;
+    if (field.name.find('#') != field.name.npos) ++depth;
+    if (is_companion(field.name)) continue;
     names.push_back(field.name);
     depth += field.type.shape.size();
   }
@@ -130,19 +149,21 @@ Result<std::vector<ast::TestSample>> samples_of_values(const Expr& values, const
   return out;
 }
 
-// Every sample of a list gives the same fields.
-std::optional<Reported> check_fields(const ast::TestEntry& entry, Diagnostics& diags) {
+// Every sample of a list gives the same fields; those of the source are looked at with their types.
+std::optional<Reported> check_fields(const ast::TestEntry& entry, const StreamType& types, Diagnostics& diags) {
   for (const ast::TestSample& sample : entry.samples) {
     const ast::TestSample& first = entry.samples[0];
     for (const ast::TestField& f : first.fields)
-      if (std::none_of(sample.fields.begin(), sample.fields.end(),
+      if (fields_of(types, f.name.text).empty() &&
+          std::none_of(sample.fields.begin(), sample.fields.end(),
                        [&](const ast::TestField& g) { return g.name.text == f.name.text; }))
         return diags.report(Kind::BadTest, "the sample gives no `{}`", f.name.text)
             .primary(sample.span)
             .secondary(f.name.span, "the first one does")
             .emit();
     for (const ast::TestField& f : sample.fields)
-      if (std::none_of(first.fields.begin(), first.fields.end(),
+      if (fields_of(types, f.name.text).empty() &&
+          std::none_of(first.fields.begin(), first.fields.end(),
                        [&](const ast::TestField& g) { return g.name.text == f.name.text; }))
         return diags.report(Kind::BadTest, "the first sample gives no `{}`", f.name.text)
             .primary(f.name.span)
@@ -157,10 +178,16 @@ std::optional<Reported> check_given(const ast::TestEntry& input, const StreamTyp
                                     const SourceMap& sources, Diagnostics& diags) {
   for (const Diagnostic& d : found.sorted()) {
     if (info(d.kind).severity == Severity::Lint || !d.primary.span.valid()) continue;
-    const std::string name(sources.text(d.primary.span));
+    std::string name(sources.text(d.primary.span));
+    // Of a record whose other fields are given, the message is about the last part of the name.
+    for (const Field& field : source.fields)
+      if (!name.empty() && field.name.ends_with("." + name)) name = field.name;
     const auto& given = input.samples[0].fields;
-    if (source.find(name) == nullptr ||
-        std::any_of(given.begin(), given.end(), [&](const ast::TestField& f) { return f.name.text == name; }))
+    if (source.find(name) == nullptr || std::any_of(given.begin(), given.end(), [&](const ast::TestField& f) {
+          const std::string top = f.name.text;
+          if (name != top && !name.starts_with(top + ".")) return false;
+          return name == top || is_given(project_given(f.value, std::string_view(name).substr(top.size() + 1)));
+        }))
       continue;
     const bool read = source.find(name)->type == Type::scalar(Elem::Bytes) && source.find("path") != nullptr;
     return diags.report(Kind::BadTest, "the test gives no field `{}`, which the pipeline takes from its source", name)
@@ -255,21 +282,32 @@ Result<TestPrograms> compile_test(SourceMap& sources, FileId file, size_t index,
   };
 
   if (input != nullptr) {
-    if (std::optional<Reported> bad = check_fields(*input, diags)) return *bad;
     // The types of the source that `input` stands for.
     ast::Pipeline source = body;
     source.pipe.steps.clear();
     Result<Program> real = compiled(source);
     if (!real) return real.reported();
-    const StreamType types = real->graph.node(real->graph.output()).type;
+    const auto types = std::make_shared<const StreamType>(real->graph.node(real->graph.output()).type);
+    if (std::optional<Reported> bad = check_fields(*input, *types, diags)) return *bad;
     ast::Pipeline fed = body;
-    ast::Pipe head = samples(*input, &types);
+    ast::Pipe head = samples(*input, types, false);
     head.steps.insert(head.steps.end(), body.pipe.steps.begin(), body.pipe.steps.end());
     fed.pipe = std::move(head);
     Diagnostics found;
     Result<Program> actual = compile_into(std::move(fed), found);
     if (!actual) {
-      if (std::optional<Reported> missing = check_given(*input, types, found, sources, diags)) return *missing;
+      // What is wrong in the input itself comes alone: what the pipeline lacks then follows from it.
+      bool own = false;
+      for (const Diagnostic& d : found.sorted()) {
+        const Span& at = d.primary.span;
+        if (info(d.kind).severity == Severity::Lint || !at.valid() || at.file != file || at.begin < input->span.begin ||
+            at.end > input->span.end)
+          continue;
+        diags.add(d);
+        own = true;
+      }
+      if (own) return actual.reported();
+      if (std::optional<Reported> missing = check_given(*input, *types, found, sources, diags)) return *missing;
     }
     keep(found);
     if (!actual) return actual.reported();
@@ -278,7 +316,8 @@ Result<TestPrograms> compile_test(SourceMap& sources, FileId file, size_t index,
   if (expect != nullptr) {
     out.expects = true;
     out.expect_span = expect->span;
-    const StreamType types = out.actual->graph.node(out.actual->graph.output()).type;
+    const auto shared = std::make_shared<const StreamType>(out.actual->graph.node(out.actual->graph.output()).type);
+    const StreamType& types = *shared;
     std::vector<ast::TestSample> wanted = expect->samples;
     if (expect->values) {
       Result<std::vector<ast::TestSample>> named = samples_of_values(*expect->values, types, diags);
@@ -290,23 +329,29 @@ Result<TestPrograms> compile_test(SourceMap& sources, FileId file, size_t index,
       one.span = sample.span;
       one.samples.push_back(sample);
       for (const ast::TestField& f : sample.fields)
-        if (types.find(f.name.text) == nullptr) {
+        if (fields_of(types, f.name.text).empty()) {
           std::vector<std::string> fields;
-          for (const Field& field : types.fields) fields.push_back(field.name);
+          for (const Field& field : types.fields)
+            if (!is_companion(field.name)) fields.push_back(field.name.substr(0, field.name.find('.')));
           return diags.report(Kind::BadTest, "`{}` is not delivered", f.name.text)
               .primary(f.name.span)
               .hint_text(did_you_mean(f.name.text, fields))
               .emit();
         }
       ast::Pipeline constant = body;
-      constant.pipe = samples(one, &types);
+      constant.pipe = samples(one, shared, true);
       Result<Program> program = compiled(std::move(constant));
       if (!program) return program.reported();
       ExpectedRecord& record = out.expected.emplace_back(ExpectedRecord{*std::move(program), sample.span, {}});
       for (const ast::TestField& f : sample.fields) {
-        ExpectedRecord::Place& place = record.places[f.name.text];
-        place.value = f.value.span;
-        append_elements(f.value, place.elements);
+        for (const std::string& leaf : fields_of(types, f.name.text)) {
+          if (is_companion(leaf)) continue;
+          const ast::Expr value =
+              project_given(f.value, std::string_view(leaf).substr(std::min(leaf.size(), f.name.text.size() + 1)));
+          ExpectedRecord::Place& place = record.places[leaf];
+          place.value = value.span;
+          append_elements(value, place.elements);
+        }
       }
     }
   }

@@ -240,7 +240,10 @@ class TriviaBuilder {
     }
   }
 
-  void type(const ast::Type& t) { schema(t.fields); }
+  void type(const ast::Type& t) {
+    if (t.kind == ast::Type::Kind::Value) return parts(t.dims[0]);
+    schema(t.fields);
+  }
   void schema(const std::vector<ast::SchemaField>& fields) {
     for (const ast::SchemaField& f : fields) {
       if (f.name.text.empty()) {  // batch<...>
@@ -469,7 +472,7 @@ class TriviaBuilder {
   // all is on one line, to the last step.
   std::vector<std::string>& behind(int item) {
     bool lines = text_.substr(at(item).begin, at(item).end - at(item).begin).find('\n') != std::string_view::npos;
-    while (!indented_ && holds_block(at(item)) && text_[at(item).end - 1] == '}') {
+    while (!indented_ && !samples_.contains(at(item).key) && holds_block(at(item)) && text_[at(item).end - 1] == '}') {
       int last = at(item).block ? item : at(item).children.back();
       // `else if` has no block of its own.
       while (is_branch(at(last)) && at(last).children.size() == 1 && holds_block(at(at(last).children[0])))

@@ -23,7 +23,7 @@ declaration
   ;
 
 // Samples in, samples out, and conditions: `input: {x: 3}`, `expect: [{y: 10}]`, `check f(3) == 10`. What opens a
-// brace is a sample wherever it can be one.
+// brace is a sample wherever it can be one; a record inside of a sample is a schema that holds values.
 test        : TEST ( NAME NAME )? LBRACE testEntry* RBRACE ;
 testEntry   : NAME ( COLON testSamples | expr ) ;
 testSamples : testSample | LBRACKET ( testItem ( COMMA testItem? )* )? RBRACKET ;
@@ -46,7 +46,7 @@ typeSuffix
   ;
 schema      : LBRACE ( schemaField ( COMMA schemaField? )* )? RBRACE ;
 schemaField : NAME COLON ( type | literal ) ;
-literal     : MINUS* NUMBER | STRING | RAW_STRING | TRUE | FALSE ;
+literal     : MINUS* NUMBER | STRING | RAW_STRING | TRUE | FALSE | list ;
 
 pipe   : source ( BAR step )* ;
 source : NAME ( DOT NAME )? callArguments? ;

@@ -1,6 +1,7 @@
 #pragma once
 // A set of expressions of one graph: a bit for each.
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -28,10 +29,14 @@ class ExprSet {
     for (ExprId id : ids) insert(id);
   }
   void clear() { bits_.clear(); }
+  bool empty() const { return std::find(bits_.begin(), bits_.end(), true) == bits_.end(); }
 
  private:
   static size_t index(ExprId id) { return static_cast<size_t>(id.index); }
   std::vector<bool> bits_;
 };
+
+/// Adds `root` and all that it reaches to `known`; gives those that were not there, arguments before users.
+std::vector<ExprId> add_below(const Graph& graph, ExprId root, ExprSet& known);
 
 }  // namespace zephon

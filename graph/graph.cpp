@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <variant>
 
+#include "graph/expr_set.h"
 #include "graph/op_def.h"
 
 namespace zephon {
@@ -62,6 +63,14 @@ ExprId Graph::add(Expr expr) {
   exprs_.push_back(std::move(expr));
   interned_.emplace(hash, index);
   return {index};
+}
+
+void Graph::inherit_origin(ExprId to, ExprId from) {
+  if (to == from) return;
+  const std::vector<Span>& places = expr(from).origin;
+  size_t& known = inherited_[uint64_t{static_cast<uint32_t>(from.index)} << 32 | static_cast<uint32_t>(to.index)];
+  if (known < places.size()) add_origin(to, std::vector<Span>(places.begin() + static_cast<ptrdiff_t>(known), places.end()));
+  known = places.size();
 }
 
 void Graph::add_origin(ExprId id, const std::vector<Span>& places) {
@@ -140,6 +149,21 @@ std::vector<ExprId> Graph::topological(ExprId root) const {
       mark = done;
       order.push_back(id);
     }
+  }
+  return order;
+}
+
+std::vector<ExprId> add_below(const Graph& graph, ExprId root, ExprSet& known) {
+  std::vector<ExprId> order, stack = {root};
+  while (!stack.empty()) {
+    const ExprId id = stack.back();
+    const size_t waiting = stack.size();
+    if (!known.contains(id))
+      for (ExprId arg : graph.expr(id).args)
+        if (!known.contains(arg)) stack.push_back(arg);
+    if (stack.size() > waiting) continue;
+    stack.pop_back();
+    if (known.insert(id)) order.push_back(id);
   }
   return order;
 }

@@ -3,6 +3,7 @@
 // of tensor operators. Both live in arenas of a Graph and are named by strong ids. Expressions are immutable and
 // hash-consed: equal expressions are one expression (draws are equal only if their draw ids are).
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 #include <map>
@@ -81,6 +82,8 @@ class Graph {
   ExprId add(Expr expr);
   /// What the person wrote lives on in what it becomes: adds places to an expression (origins are not part of equality).
   void add_origin(ExprId id, const std::vector<Span>& places);
+  /// The same, of all places of `from`: what it has become is `to`. Costs nothing where they were added before.
+  void inherit_origin(ExprId to, ExprId from);
   NodeId add(Node node);
   const Expr& expr(ExprId id) const { return exprs_[static_cast<size_t>(id.index)]; }
   const Node& node(NodeId id) const { return nodes_[static_cast<size_t>(id.index)]; }
@@ -99,6 +102,9 @@ class Graph {
   std::vector<ExprId> topological(ExprId root) const;
   /// Copy of `root` in which every `field` named in `replacement` is the expression given there.
   ExprId substitute(ExprId root, const std::map<std::string, ExprId>& replacement);
+  /// `id` over other arguments: what `map` says of each.
+  template <class F>
+  ExprId with_args(ExprId id, F&& map);
   /// Rebuilds `root` with `map` applied to each expression bottom-up (after its arguments were rebuilt).
   template <class F>
   ExprId rewrite(ExprId root, F&& map);
@@ -113,22 +119,26 @@ class Graph {
     }
   };
   std::unordered_map<int32_t, std::unordered_set<Span, SpanHash>> places_;  // of expressions with many of them
+  std::unordered_map<uint64_t, size_t> inherited_;                          // (from, to) -> how many places
   NodeId output_;
 };
+
+template <class F>
+ExprId Graph::with_args(ExprId id, F&& map) {
+  const Expr& e = expr(id);
+  if (std::all_of(e.args.begin(), e.args.end(), [&](ExprId arg) { return map(arg) == arg; })) return id;
+  Expr copy{e.op, {}, e.attrs, e.type, e.draw_id, e.constant, {}};
+  for (ExprId arg : e.args) copy.args.push_back(map(arg));
+  const ExprId made = add(std::move(copy));
+  inherit_origin(made, id);
+  return made;
+}
 
 template <class F>
 ExprId Graph::rewrite(ExprId root, F&& map) {
   std::map<ExprId, ExprId> done;
   for (ExprId id : topological(root)) {
-    Expr copy = expr(id);
-    bool changed = false;
-    for (ExprId& arg : copy.args) {
-      ExprId to = done.at(arg);
-      changed |= to != arg;
-      arg = to;
-    }
-    ExprId rebuilt = changed ? add(std::move(copy)) : id;
-    done[id] = map(rebuilt);
+    done[id] = map(with_args(id, [&](ExprId arg) { return done.at(arg); }));
   }
   return done.at(root);
 }

@@ -52,6 +52,7 @@ struct ComputeStep {
   enum class Kind : uint8_t { Evaluate, Filter } kind = Kind::Evaluate;
   KernelGroup group;   ///< Evaluate: a Native group whose operator has no kernel is evaluated by the reference evaluator
   ExprId predicate;    ///< Filter: a bool scalar evaluated before, or a column, or a constant
+  NodeId filter;       ///< Filter: the step of the graph; invalid: the verdict of filters above a merge
   int32_t step = 0;    ///< ordinal of the program's step that it carries out (the first, of several)
   int32_t place = 0;   ///< Filter: among the stage's filters, in the order of the program as written
   double est_ns = 0;   ///< per row
@@ -95,7 +96,7 @@ struct PlanNode {
   int concurrency = 0;             ///< 0: as many as threads; 1 where order matters
   double est_ns_per_row = 0;
   double est_bytes_per_row = 0;    ///< of its outputs
-  double est_rows = 1;             ///< rows (batches) out per row in
+  double est_rows = 1;             ///< rows out per row in; of batches, their members
   std::vector<int32_t> steps_written;  ///< ordinals of the program's steps that it carries out, for counters
   std::vector<Span> origins;       ///< their places, same order
   std::string label;               ///< "decode_region, resize"; without places, which a SourceMap adds

@@ -440,6 +440,9 @@ ExprId add_call(Graph& graph, const OpDef& op, std::vector<ExprId> args, Attrs a
     types.push_back(graph.expr(arg).type);
     constants.push_back(graph.expr(arg).constant.get());
   }
+  // Parameters that no program can give have their defaults, unless they are given here.
+  for (const Parameter& p : signature_of(op).parameters)
+    if (p.name.starts_with('$') && p.default_value && !attrs.has(p.name)) attrs.set(std::string(p.name), *p.default_value);
   Expr expr;
   expr.op = &op;
   std::string error;

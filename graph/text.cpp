@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <span>
 #include <unordered_map>
 
 #include "graph/graph.h"
@@ -124,34 +125,75 @@ Piece piece(const Expr& e, Argument&& argument) {
   return {wrap(*args[0], 9).append(".").append(name).append("(").append(list).append(")")};
 }
 
-std::string expr_text(const Graph& graph, ExprId root) {
-  const std::vector<ExprId> order = graph.topological(root);
-  std::vector<Piece> done;
-  done.reserve(order.size());
-  // Few are looked for among few; of many the place is noted.
-  constexpr size_t kFew = 32;
-  std::unordered_map<int32_t, size_t> places;
-  auto argument = [&](ExprId id) {
-    if (order.size() > kFew) return &done[places.at(id.index)];
-    size_t i = 0;
-    while (order[i] != id) ++i;
-    return &done[i];
-  };
-  for (ExprId id : order) {
-    if (order.size() > kFew) places.emplace(id.index, done.size());
-    done.push_back(piece(graph.expr(id), argument));
+/// The roots of one node, or one expression. What is used again is written again, as a person would; but where that
+/// would take more than kLongest characters, what is used again gets a name (`%0 = ...`) in front: an expression is a
+/// graph, and the tree of it may be larger than any memory.
+class ExprText {
+ public:
+  ExprText(const Graph& graph, std::span<const ExprId> roots) {
+    std::vector<ExprId> order;
+    double longest = 0;
+    for (ExprId root : roots)
+      for (ExprId id : graph.topological(root)) {
+        auto [it, fresh] = done_.try_emplace(id.index);
+        if (!fresh) continue;
+        order.push_back(id);
+        it->second.size = kOwnSize;
+        for (ExprId arg : graph.expr(id).args) {
+          it->second.size += done_.at(arg.index).size;
+          ++done_.at(arg.index).uses;
+        }
+      }
+    for (ExprId root : roots) {
+      ++done_.at(root.index).uses;
+      longest += done_.at(root.index).size;
+    }
+    const bool names = longest > kLongest;
+    int named = 0;
+    for (ExprId id : order) {
+      Done& own = done_.at(id.index);
+      own.piece = piece(graph.expr(id), [&](ExprId arg) { return &done_.at(arg.index).piece; });
+      if (!names || own.uses < 2 || own.piece.text.size() < kNamed) continue;
+      std::string name = fmt::format("%{}", named++);
+      definitions_ += name + " = " + own.piece.text + "; ";
+      own.piece = {std::move(name)};
+    }
   }
-  return std::move(done.back().text);
+  /// Stands before the first of the roots; empty, or ends with a semicolon and a space.
+  const std::string& definitions() const { return definitions_; }
+  const std::string& of(ExprId root) const { return done_.at(root.index).piece.text; }
+
+ private:
+  static constexpr double kOwnSize = 8, kLongest = 4000;
+  static constexpr size_t kNamed = 40;
+  struct Done {
+    Piece piece;
+    double size = 0;  // of the tree, about
+    int uses = 0;
+  };
+  std::unordered_map<int32_t, Done> done_;
+  std::string definitions_;
+};
+
+std::string expr_text(const Graph& graph, ExprId root) {
+  const ExprText text(graph, std::span(&root, 1));
+  return text.definitions() + text.of(root);
 }
 
 std::string node_text(const Graph& graph, const Node& n) {
   const std::string_view name = n.op->name;
   if (name == "assign") {
+    std::vector<ExprId> roots;
+    for (const Assign& a : n.assigns) roots.push_back(a.expr);
+    const ExprText text(graph, roots);
     std::string out;
-    for (const Assign& a : n.assigns) out += (out.empty() ? "" : "; ") + a.field + " = " + expr_text(graph, a.expr);
-    return out;
+    for (const Assign& a : n.assigns) out += (out.empty() ? "" : "; ") + a.field + " = " + text.of(a.expr);
+    return text.definitions() + out;
   }
-  if (name == "filter") return "filter " + expr_text(graph, n.predicate);
+  if (name == "filter") {
+    const ExprText text(graph, std::span(&n.predicate, 1));
+    return text.definitions() + "filter " + text.of(n.predicate);
+  }
   if (n.attrs.has("fields")) {
     std::string out(name);
     const auto& fields = n.attrs.get<std::vector<std::string>>("fields");

@@ -145,11 +145,18 @@ class FieldList {
     const std::optional<size_t> at = index(name);
     return at ? &(*this)[*at] : nullptr;
   }
+  /// The same, for who knows where it probably stands.
+  const Field* find(std::string_view name, size_t near) const {
+    return near < size_ && (*this)[near].name == name ? &(*this)[near] : find(name);
+  }
   bool has_companions() const;
   /// Whether field i stands in a block that the other list has at the same place; then all fields of the block do.
   bool shares_block(const FieldList& other, size_t i) const {
     return i / kBlock < other.blocks_.size() && blocks_[i / kBlock] == other.blocks_[i / kBlock];
   }
+
+  /// All blocks are the other's.
+  bool shares(const FieldList& other) const { return blocks_ == other.blocks_; }
 
   void push_back(Field field);
   void set_type(size_t i, Type type);

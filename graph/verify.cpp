@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "graph/expr_set.h"
@@ -37,12 +38,14 @@ class Verifier {
         return problem(id, "an input is out of range");
     const bool source = n.op->cls == OpClass::Source;
     if (source != n.inputs.empty()) problem(id, source ? "a source has inputs" : "has no input");
-    Visible visible{n.inputs.empty() ? n.type : graph_.node(n.inputs.front()).type, {}};
+    Visible visible{n.inputs.empty() ? n.type : graph_.node(n.inputs.front()).type, {}, {}};
     for (const Assign& a : n.assigns) {
       check_expr(id, a.expr, visible);
       const Type& type = graph_.expr(a.expr).type;
       if (const Field* f = n.type.find(a.field); f && f->type.elem != type.elem)
         problem(id, fmt::format("`{}` is declared {} but assigned {}", a.field, to_string(f->type), to_string(type)));
+      const Type* old = visible.find(a.field);
+      if (old && (old->elem != type.elem || old->rank() != type.rank())) visible.read.clear();
       visible.assigned.emplace_back(&a.field, &type);
     }
     if (n.predicate.valid()) {
@@ -58,9 +61,13 @@ class Verifier {
     if (drawn_.size() < graph_.node_count()) drawn_.resize(graph_.node_count());
     auto draws = [&](ExprId root) {
       if (!root.valid() || static_cast<size_t>(root.index) >= graph_.expr_count()) return false;
-      for (ExprId part : graph_.topological(root))
-        if (graph_.expr(part).draw_id != 0) return true;
-      return false;
+      if (drawing_.contains(root)) return true;
+      for (ExprId part : add_below(graph_, root, seen_)) {
+        const Expr& e = graph_.expr(part);
+        if (e.draw_id != 0 || std::ranges::any_of(e.args, [&](ExprId arg) { return drawing_.contains(arg); }))
+          drawing_.insert(part);
+      }
+      return drawing_.contains(root);
     };
     bool drawn = draws(n.predicate);
     for (const Assign& a : n.assigns) drawn = drawn || draws(a.expr);
@@ -73,6 +80,7 @@ class Verifier {
   struct Visible {
     const StreamType& input;
     std::vector<std::pair<const std::string*, const Type*>> assigned;
+    ExprSet read;  // expressions whose fields were looked at, as they are now
     const Type* find(const std::string& name) const {
       for (size_t i = assigned.size(); i-- > 0;)
         if (*assigned[i].first == name) return assigned[i].second;
@@ -81,10 +89,10 @@ class Verifier {
     }
   };
 
-  void check_expr(NodeId node, ExprId root, const Visible& visible) {
+  void check_expr(NodeId node, ExprId root, Visible& visible) {
     if (!root.valid() || static_cast<size_t>(root.index) >= graph_.expr_count())
       return problem(node, "an expression is out of range");
-    for (ExprId id : graph_.topological(root)) {
+    for (ExprId id : add_below(graph_, root, visible.read)) {
       const Expr& e = graph_.expr(id);
       if (e.op->name == "field") {
         const std::string& name = e.attrs.text("name");
@@ -120,6 +128,7 @@ class Verifier {
 
   const Graph& graph_;
   ExprSet checked_;
+  ExprSet seen_, drawing_;  // looked at for draws; and those that draw, or of which a part does
   std::vector<char> drawn_;  // by node
   std::vector<std::string> problems_;
 };

@@ -256,13 +256,15 @@ std::string place_type(const ArrayPlace& place) {
   return to_string(type);
 }
 
-std::string pack_file(const struct stat& status, const std::string& path, const std::vector<ArrayPlace>& places) {
+std::string pack_file(const struct stat& status, const std::string& path, const std::vector<ArrayPlace>& places,
+                      const std::string& shown) {
   const ArrayRow row{0, status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
   std::string out(reinterpret_cast<const char*>(&row), sizeof(row));
   const uint64_t count = places.size();
   out.append(reinterpret_cast<const char*>(&count), sizeof(count));
   for (const ArrayPlace& place : places) out.append(reinterpret_cast<const char*>(&place), sizeof(place));
-  return out.append(path);
+  out.append(path);
+  return shown.empty() ? out : out.append(1, '\0').append(shown);
 }
 
 }  // namespace zephon

@@ -54,6 +54,8 @@ struct ArrayRow {
   uint64_t row = 0;
   int64_t file_size = 0, seconds = 0, nanoseconds = 0;  ///< of the file, when it was opened
 };
-std::string pack_file(const struct stat& status, const std::string& path, const std::vector<ArrayPlace>& places);
+/// `path` is opened; messages say `shown`, where that is another name.
+std::string pack_file(const struct stat& status, const std::string& path, const std::vector<ArrayPlace>& places,
+                      const std::string& shown = {});
 
 }  // namespace zephon

@@ -15,7 +15,7 @@ namespace {
 struct Request {
   ArrayRow row;
   ArrayPlace place;
-  std::string_view path;
+  std::string_view path, shown;  // what is opened, and what messages say
 };
 
 Request request_of(std::string_view bytes, int64_t index) {
@@ -25,7 +25,11 @@ Request request_of(std::string_view bytes, int64_t index) {
   std::memcpy(&count, bytes.data() + sizeof(out.row), sizeof(count));
   const size_t begin = sizeof(out.row) + sizeof(count);
   std::memcpy(&out.place, bytes.data() + begin + static_cast<size_t>(index) * sizeof(ArrayPlace), sizeof(ArrayPlace));
-  out.path = bytes.substr(begin + count * sizeof(ArrayPlace));
+  out.path = out.shown = bytes.substr(begin + count * sizeof(ArrayPlace));
+  if (const size_t end = out.path.find('\0'); end != out.path.npos) {
+    out.shown = out.path.substr(end + 1);
+    out.path = out.path.substr(0, end);
+  }
   return out;
 }
 
@@ -34,19 +38,36 @@ bool is_unchanged(const InputFile& file, const ArrayRow& row) {
          file.status().st_mtim.tv_nsec == row.nanoseconds;
 }
 
-Shape shape_of_row(const ArrayPlace& place) { return {place.shape, place.shape + place.rank}; }
+// What is asked of a row: all of it, or elements `first` up to ... of its first dimension.
+struct Part {
+  int64_t first = 0;
+  Shape shape;
+};
 
-// Bytes of the row in C order, as they stand in the file otherwise.
-bool read_row(const InputFile& file, const Request& request, char* to) {
+Part part_of(const ArrayPlace& place, const Attrs& attrs) {
+  Part part{0, {place.shape, place.shape + place.rank}};
+  if (const int64_t end = attrs.integer("$end"); end > 0) {
+    part.first = attrs.integer("$begin");
+    part.shape[0] = end - part.first;
+  }
+  return part;
+}
+
+// Bytes of the part in C order, as they stand in the file otherwise.
+bool read_part(const InputFile& file, const Request& request, const Part& part, char* to) {
   const ArrayPlace& p = request.place;
-  const Shape shape = shape_of_row(p);
-  const int64_t count = count_of(shape);
+  const Shape shape(p.shape, p.shape + p.rank);
+  const int64_t count = count_of(part.shape);
   if (!p.fortran) {
     const auto bytes = static_cast<size_t>(count) * p.item;
-    return file.read_at(p.begin + request.row.row * p.stride, to, bytes) == static_cast<int64_t>(bytes);
+    uint64_t begin = p.begin + request.row.row * p.stride;
+    if (part.first > 0)
+      begin += static_cast<uint64_t>(part.first * count_of({shape.begin() + 1, shape.end()})) * p.item;
+    return file.read_at(begin, to, bytes) == static_cast<int64_t>(bytes);
   }
   for (int64_t flat = 0; flat < count; ++flat) {
-    const Shape at = index_at(shape, flat);
+    Shape at = index_at(part.shape, flat);
+    if (!at.empty()) at[0] += part.first;
     uint64_t element = 0;
     for (size_t d = shape.size(); d-- > 0;)
       element = element * static_cast<uint64_t>(shape[d]) + static_cast<uint64_t>(at[d]);
@@ -122,16 +143,17 @@ Value define(DefineCall& call) {
   const Request request = request_of(bytes, call.expr().attrs.integer("index"));
   InputFile file;
   if (const int error = file.open(std::string(request.path))) {
-    const Failure failure = cannot_read(request.path, error, {});
+    const Failure failure = cannot_read(request.shown, error, {});
     return Value::failed(call.failure(failure.code, failure.message));
   }
   const ArrayPlace& p = request.place;
   const Elem elem = call.expr().type.elem;
-  Value value(elem, shape_of_row(p));
+  const Part part = part_of(p, call.expr().attrs);
+  Value value(elem, part.shape);
   std::string content(static_cast<size_t>(value.size()) * p.item, '\0');
-  if (!is_unchanged(file, request.row) || !read_row(file, request, content.data()))
+  if (!is_unchanged(file, request.row) || !read_part(file, request, part, content.data()))
     return Value::failed(
-        call.failure("R0406", fmt::format("`{}` has changed since the run began", shown_path(request.path))));
+        call.failure("R0406", fmt::format("`{}` has changed since the run began", shown_path(request.shown))));
   if (!is_string(elem)) {
     to_elements(p, content.data(), value.size());
     if (!p.is_unsigned) {
@@ -141,14 +163,14 @@ Value define(DefineCall& call) {
     std::vector<int64_t> numbers(static_cast<size_t>(value.size()));
     if (!widen(p, content.data(), value.size(), numbers.data()))
       return Value::failed(call.failure(
-          kBadArithmetic, fmt::format("a number in `{}` is above the largest `i64`", shown_path(request.path))));
+          kBadArithmetic, fmt::format("a number in `{}` is above the largest `i64`", shown_path(request.shown))));
     if (!numbers.empty()) std::memcpy(value.mutable_bytes().data(), numbers.data(), value.bytes().size());
     return value;
   }
   for (int64_t i = 0; i < value.size(); ++i)
     if (!to_text(p, elem, content.data() + static_cast<size_t>(i) * p.item,
                  value.mutable_string_items()[static_cast<size_t>(i)]))
-      return Value::failed(call.failure(kBadText, fmt::format("a text in `{}` is not {}", shown_path(request.path),
+      return Value::failed(call.failure(kBadText, fmt::format("a text in `{}` is not {}", shown_path(request.shown),
                                                               p.elem == Elem::Str ? "Unicode" : "UTF-8")));
   return value;
 }
@@ -184,15 +206,16 @@ bool run(NativeCall& call) {
   const InputFile* file = open_file(request);
   if (!file) return false;
   call.output->elem = call.expr->type.elem;
-  if (!place_output(call, shape_of_row(p))) return false;
+  const Part part = part_of(p, call.expr->attrs);
+  if (!place_output(call, part.shape)) return false;
   TensorRef& out = *call.output;
   if (!is_string(out.elem) && !p.is_unsigned) {
-    if (!read_row(*file, request, static_cast<char*>(out.data))) return false;
+    if (!read_part(*file, request, part, static_cast<char*>(out.data))) return false;
     to_elements(p, static_cast<char*>(out.data), out.size());
     return true;
   }
   std::string content(static_cast<size_t>(out.size()) * p.item, '\0'), text;
-  if (!read_row(*file, request, content.data())) return false;
+  if (!read_part(*file, request, part, content.data())) return false;
   if (p.is_unsigned) {
     to_elements(p, content.data(), out.size());
     return widen(p, content.data(), out.size(), static_cast<int64_t*>(out.data));
@@ -208,6 +231,8 @@ void infer(InferCall& call) {
   call.result = call.attrs.get<Schema>("column").columns[0].type;
   for (Dim& d : call.result.shape)
     if (!d.is_static() && d.symbol.empty()) d = Dim::unknown();
+  if (const int64_t end = call.attrs.integer("$end"); end > 0)
+    call.result.shape[0] = Dim::of(end - call.attrs.integer("$begin"));
 }
 
 }  // namespace
@@ -215,7 +240,7 @@ void infer(InferCall& call) {
 ZEPHON_OP_DEF(ArrayRowOp) = {
     .name = "array_row",
     .cls = OpClass::Opaque,
-    .signature = "row: bytes, index: int >= 0, column: schema -> T",
+    .signature = "row: bytes, index: int >= 0, column: schema, $begin: int = 0, $end: int = 0 -> T",
     .summary = "One row of an array in a file.",
     .prose =
         "What `npy`, `npz` and `raw` assign to their fields: the row is read where its field is needed. Fails where "

@@ -234,7 +234,7 @@ class ArraySource final : public Source {
                            schema.columns[i].name);
     }
     opened.pieces = places;
-    opened.packed = pack_file(source.status(), deflated ? opened.inflated->path() : path, places);
+    opened.packed = pack_file(source.status(), deflated ? opened.inflated->path() : path, places, deflated ? path : "");
     return {};
   }
 

@@ -81,18 +81,18 @@ bool check_header(const Node& node, ContentReader& content, const std::string& p
   };
   std::string row, error;
   if (!next_row(content, max, row))
-    return bad(fmt::format("`{}` is empty, and should begin with the names of its columns", shown_path(path)));
-  if (row.size() > max) return bad(fmt::format("the header of `{}` is longer than {} bytes", shown_path(path), max));
+    return bad(fmt::format("`{}` is empty, and should begin with the names of its columns", shown_file(path)));
+  if (row.size() > max) return bad(fmt::format("the header of `{}` is longer than {} bytes", shown_file(path), max));
   const auto names = split_row(row, error);
-  if (!names) return bad(fmt::format("the header of `{}` is broken: {}", shown_path(path), error));
+  if (!names) return bad(fmt::format("the header of `{}` is broken: {}", shown_file(path), error));
   for (size_t i = 0; i < std::min(names->size(), schema.columns.size()); ++i) {
     const std::string declared = LeafPath::parse(schema.columns[i].name).field();
     if ((*names)[i] != declared)
-      return bad(fmt::format("column {} of `{}` is `{}`, the program declares `{}`", i + 1, shown_path(path),
+      return bad(fmt::format("column {} of `{}` is `{}`, the program declares `{}`", i + 1, shown_file(path),
                              shown_path((*names)[i]), declared));
   }
   if (names->size() != schema.columns.size())
-    return bad(fmt::format("`{}` has {} columns, the program declares {}", shown_path(path), names->size(),
+    return bad(fmt::format("`{}` has {} columns, the program declares {}", shown_file(path), names->size(),
                            schema.columns.size()));
   return true;
 }

@@ -19,7 +19,7 @@ void infer_div(InferCall& call) {
 ScalarResult define_div(const Expr& expr, std::span<const ScalarArg> args) {
   const Scalar &a = args[0].value, &b = args[1].value;
   if (is_float(a.elem)) return float_result(expr, a.f / b.f);
-  if (b.i == 0) return ScalarResult::fail(kBadArithmetic, fmt::format("{} / 0", a.i));
+  if (b.i == 0) return ScalarResult::fail(kBadArithmetic, fmt::format("division by zero: {} / 0", a.i));
   return float_result(expr, static_cast<double>(a.i) / static_cast<double>(b.i));
 }
 
@@ -40,7 +40,7 @@ std::pair<int64_t, int64_t> floor_divide(int64_t a, int64_t b) {
 ScalarResult define_floor_div(const Expr& expr, std::span<const ScalarArg> args) {
   const Scalar &a = args[0].value, &b = args[1].value;
   if (is_float(a.elem)) return float_result(expr, std::floor(round_to(a.elem, a.f / b.f)));
-  if (b.i == 0) return ScalarResult::fail(kBadArithmetic, fmt::format("{} // 0", a.i));
+  if (b.i == 0) return ScalarResult::fail(kBadArithmetic, fmt::format("division by zero: {} // 0", a.i));
   if (b.i == -1 && a.i == integer_range(a.elem).first) {
     return ScalarResult::fail(kBadArithmetic, fmt::format("{} // -1 overflows {}", a.i, elem_name(a.elem)));
   }
@@ -53,7 +53,7 @@ ScalarResult define_mod(const Expr& expr, std::span<const ScalarArg> args) {
     double quotient = std::floor(round_to(a.elem, a.f / b.f));
     return float_result(expr, a.f - round_to(a.elem, b.f * quotient));
   }
-  if (b.i == 0) return ScalarResult::fail(kBadArithmetic, fmt::format("{} % 0", a.i));
+  if (b.i == 0) return ScalarResult::fail(kBadArithmetic, fmt::format("division by zero: {} % 0", a.i));
   if (b.i == -1) return ScalarResult::of(Scalar::of_int(a.elem, 0));
   return ScalarResult::of(Scalar::of_int(a.elem, floor_divide(a.i, b.i).second));
 }

@@ -179,6 +179,14 @@ Value define_region(DefineCall& call) {
   return out;
 }
 
+// The rows, or columns, that [first, first + count) of `out` covers of `in`, without those that a filter needs around it.
+Extent covered(int64_t in, int64_t out, const Extent& part) {
+  const double scale = static_cast<double>(in) / static_cast<double>(out);
+  const auto begin = std::min<int64_t>(in - 1, std::lround(static_cast<double>(part.first) * scale));
+  const auto end = std::lround(static_cast<double>(part.first + part.count) * scale);
+  return {begin, std::clamp<int64_t>(end, begin + 1, in) - begin};
+}
+
 // The box of the picture that the box of its resize is made of.
 Value define_source(DefineCall& call) {
   const Value& image = call.arg(0);
@@ -192,6 +200,12 @@ Value define_source(DefineCall& call) {
     const auto i = static_cast<int64_t>(d);
     const int64_t in = image.shape()[d], out = call.expr().attrs.integer(sizes[d]);
     const Extent part = clipped(box.at(i).i, box.at(i + 2).i, out);
+    if (call.expr().attrs.flag("$tight")) {
+      const Extent cover = covered(in, out, part);
+      source.set(i, Scalar::of_int(Elem::I64, cover.first));
+      source.set(i + 2, Scalar::of_int(Elem::I64, cover.count));
+      continue;
+    }
     const int64_t first = taps_of(in, out, part.first).front().position;
     const int64_t last = taps_of(in, out, part.first + part.count - 1).back().position;
     source.set(i, Scalar::of_int(Elem::I64, first));
@@ -281,6 +295,12 @@ bool run_source(NativeCall& call) {
   for (size_t d = 0; d < 2; ++d) {
     const int64_t size = call.expr->attrs.integer(sizes[d]);
     const Extent part = clipped(box[d], box[d + 2], size);
+    if (call.expr->attrs.flag("$tight")) {
+      const Extent cover = covered(in.shape[d], size, part);
+      out[d] = cover.first;
+      out[d + 2] = cover.count;
+      continue;
+    }
     const TapRange last = tap_range(in.shape[d], size, part.first + part.count - 1);
     out[d] = tap_range(in.shape[d], size, part.first).first;
     out[d + 2] = last.first + last.count - out[d];
@@ -293,7 +313,7 @@ bool run_source(NativeCall& call) {
 ZEPHON_OP_DEF(ResizeSource) = {
     .name = "resize_source",
     .cls = OpClass::Opaque,
-    .signature = "image: T[h, w, c], box: box[bh, bw], height: int >= 1, width: int >= 1 -> box[?, ?]",
+    .signature = "image: T[h, w, c], box: box[bh, bw], height: int >= 1, width: int >= 1, $tight: bool = false -> box[?, ?]",
     .summary = "The box of the picture that `box` of its resize to `height` x `width` is made of.",
     .prose = "A box inside the picture, whatever `box` is: of a box that leaves the resized picture, the part inside.",
     .example = "range(2) | x = [[[index], [2]], [[4], [6]]].u8.resize_source(box(1, 0, 1, 2), height=3, width=3)",

@@ -37,7 +37,7 @@ bool read_rows(const std::string& path, std::vector<Row>& rows, std::string& cod
     auto fields = split_row(row, error);
     if (!fields) {
       code = "R0403";
-      error = fmt::format("`{}`, line {}: {}", shown_path(path), begin, error);
+      error = fmt::format("`{}`, line {}: {}", shown_file(path), begin, error);
       return false;
     }
     rows.push_back({*std::move(fields), begin});
@@ -64,7 +64,7 @@ bool read_rows(const std::string& path, std::vector<Row>& rows, std::string& cod
   }
   if (!content.error().empty()) {
     code = "R0406";
-    error = fmt::format("`{}` {}", shown_path(path), content.error());
+    error = fmt::format("`{}` {}", shown_file(path), content.error());
     return false;
   }
   return row.empty() || finish();
@@ -82,7 +82,7 @@ Value define_column(DefineCall& call) {
   if (!read_rows(path, rows, code, error)) return fail(code.c_str(), error);
   if (rows.empty())
     return fail("R0402",
-                fmt::format("`{}` is empty, and should begin with the names of its columns", shown_path(path)));
+                fmt::format("`{}` is empty, and should begin with the names of its columns", shown_file(path)));
   // Columns of the file that the schema leaves out are not looked at; their order is the file's.
   const Row& header = rows[0];
   auto place = [&](const std::string& name) {
@@ -90,7 +90,7 @@ Value define_column(DefineCall& call) {
   };
   for (const Field& column : columns)
     if (place(column.name) == header.fields.size())
-      return fail("R0402", fmt::format("`{}` has no column `{}`{}", shown_path(path), column.name, [&] {
+      return fail("R0402", fmt::format("`{}` has no column `{}`{}", shown_file(path), column.name, [&] {
                     std::string near = did_you_mean(column.name, header.fields);
                     return near.empty() ? near : ": " + near;
                   }()));
@@ -99,7 +99,7 @@ Value define_column(DefineCall& call) {
   };
   auto read = [&](const Row& row, const std::string& name) -> std::optional<Scalar> {
     auto scalar = parse_element(type_of(name), row.fields[place(name)], error);
-    if (!scalar) error = fmt::format("`{}`, line {}: column `{}` {}", shown_path(path), row.line, name, error);
+    if (!scalar) error = fmt::format("`{}`, line {}: column `{}` {}", shown_file(path), row.line, name, error);
     return scalar;
   };
   const std::string &key = attrs.text("key"), &wanted = attrs.text("column");
@@ -110,7 +110,7 @@ Value define_column(DefineCall& call) {
   std::vector<Entry> entries;
   for (size_t i = 1; i < rows.size(); ++i) {
     if (rows[i].fields.size() != header.fields.size())
-      return fail("R0403", fmt::format("`{}`, line {}: {} fields, and the header has {}", shown_path(path),
+      return fail("R0403", fmt::format("`{}`, line {}: {} fields, and the header has {}", shown_file(path),
                                        rows[i].line, rows[i].fields.size(), header.fields.size()));
     auto scalar = read(rows[i], key);
     if (!scalar) return fail("R0404", error);
@@ -120,7 +120,7 @@ Value define_column(DefineCall& call) {
       entries, [](const Entry& a, const Entry& b) { return std::tie(a.key.s, a.key.i) < std::tie(b.key.s, b.key.i); });
   for (size_t i = 1; i < entries.size(); ++i)
     if (entries[i].key.s == entries[i - 1].key.s && entries[i].key.i == entries[i - 1].key.i)
-      return fail("R0407", fmt::format("`{}` has the key `{}` in line {} and again in line {}", shown_path(path),
+      return fail("R0407", fmt::format("`{}` has the key `{}` in line {} and again in line {}", shown_file(path),
                                        shown_path(rows[entries[i].row].fields[place(key)]),
                                        rows[entries[i - 1].row].line, rows[entries[i].row].line));
   Value out(type_of(wanted), {static_cast<int64_t>(entries.size())});

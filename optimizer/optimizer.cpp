@@ -2,11 +2,25 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "graph/identity.h"
 #include "optimizer/engine/rewrite.h"
 #include "optimizer/search/search.h"
 
 namespace zephon {
+namespace {
+
+/// The same steps in the same order, on all ways.
+bool same_steps(const Graph& a, const Graph& b) {
+  const std::vector<NodeId> mine = a.topological(), theirs = b.topological();
+  return std::ranges::equal(mine, theirs, [&](NodeId x, NodeId y) {
+    const Node &m = a.node(x), &t = b.node(y);
+    return m.op == t.op && m.step == t.step && m.part == t.part && m.inputs.size() == t.inputs.size();
+  });
+}
+
+}  // namespace
 
 OptimizeResult optimize(const Graph& graph, const OptimizeOptions& options, const OpTable& ops) {
   std::set<std::string, std::less<>> disabled = options.disabled;
@@ -25,8 +39,20 @@ OptimizeResult optimize(const Graph& graph, const OptimizeOptions& options, cons
   };
   run({Phase::Shape});
   const Graph before = result.graph;
+  Door other_door = door;
   run({Phase::Shape, Phase::Order});
-  search_order(result.graph, before, options.rules, door, ops, options.plan.machine);
+  const StepRanks ranks = search_order(result.graph, before, options.rules, door, ops, options.plan.machine);
+  if (!ranks.empty()) {
+    // The rules go there once more, and straight, so that what is told ends in the order that was chosen.
+    Graph straight = before;
+    rewrite(straight, options.rules, {Phase::Shape, Phase::Order}, other_door, ops, options.plan.machine,
+            options.verify, &ranks);
+    if (same_steps(straight, result.graph)) {
+      other_door.searched(door.trace().search);
+      door = std::move(other_door);
+      result.graph = std::move(straight);
+    }
+  }
   run({Phase::Shape, Phase::Merge});  // what is merged leaves fields behind that nothing reads
   run({Phase::Expressions});
   run({Phase::Relaxed});

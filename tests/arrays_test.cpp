@@ -1,4 +1,5 @@
 // npy, npz, raw: what NumPy writes is read row by row; what is broken, cut off or of another type is refused.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
 
@@ -7,9 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "frontend/frontend.h"
-#include "ops/all_ops.h"
-#include "runtime/reference/reference.h"
+#include "tests/folder_test.h"
 
 namespace zephon {
 namespace {
@@ -94,46 +93,11 @@ std::string zip(const std::vector<std::pair<std::string, std::string>>& files, b
   return out;
 }
 
-class ArraysTest : public ::testing::Test {
+class ArraysTest : public FolderTest {
  protected:
-  void SetUp() override {
-    std::string pattern = testing::TempDir() + "zephon_arrays_XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
+  std::vector<std::string> run(const std::string& program, const std::string& field = "x") {
+    return delivered(program, field);
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  void write(const std::string& name, std::string_view content) {
-    std::ofstream(folder_ + "/" + name, std::ios::binary) << content;
-  }
-  // Elements of `field`, one text a row; a failure, last.
-  std::vector<std::string> run(const std::string& program_text, const std::string& field = "x") {
-    SourceMap sources;
-    Diagnostics diags;
-    Result<Program> program =
-        compile(sources, sources.add("t.zpl", "zpl 1\n" + program_text + "\n"), {}, all_ops(), diags);
-    EXPECT_TRUE(program) << render(diags, sources);
-    if (!program) return {};
-    Failure failure;
-    auto reference = ReferenceRun::open(program->graph, {.base_dir = folder_}, failure);
-    if (!reference) return {failure.code + " " + failure.message};
-    std::vector<std::string> out;
-    while (auto record = reference->next())
-      for (const auto& [name, value] : record->fields) {
-        if (name != field) continue;
-        std::string text;
-        for (int64_t i = 0; i < value.size(); ++i) {
-          const Scalar s = value.at(i);
-          text += (i ? " " : "") + (is_string(s.elem)  ? s.s
-                                    : is_float(s.elem) ? fmt::format("{}", s.f)
-                                                       : std::to_string(s.i));
-        }
-        out.push_back(text);
-      }
-    if (reference->failure())
-      out.push_back(reference->failure()->failure.code + " " + reference->failure()->failure.message);
-    return out;
-  }
-  std::string folder_;
 };
 using Rows = std::vector<std::string>;
 
@@ -193,8 +157,7 @@ TEST_F(ArraysTest, OtherTypesAreRefused) {
             "holds elements of `|O`: no type of NumPy that is known here");
   EXPECT_EQ(refused(npy("|O8", "(1,)", "xxxxxxxx"), "x: i64"),
             "holds elements of `|O8`: Python objects cannot be read; save numbers or text");
-  EXPECT_EQ(refused(npy("<u4", "(1,)", "xxxx"), "x: i32"),
-            "has rows of `i64`, the program declares `x: i32`");
+  EXPECT_EQ(refused(npy("<u4", "(1,)", "xxxx"), "x: i32"), "has rows of `i64`, the program declares `x: i32`");
   EXPECT_EQ(refused(npy("<c8", "(1,)", "xxxxxxxx"), "x: f32"), "holds elements of `<c8`: there is no such type here");
   EXPECT_EQ(refused(npy("<f4", "()", "xxxx"), "x: f32"),
             "holds a single number: a first axis is needed, whose rows are the samples");

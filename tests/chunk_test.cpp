@@ -41,6 +41,21 @@ TEST(Chunk, GathersAnOrderOnlyWhereAllRowsHaveOne) {
   EXPECT_EQ(without->id(2).words, (std::vector<uint64_t>{kStream, 0, 0, 1, 0}));
 }
 
+// A window of 100,000 rows that ends is one chunk of thousands of rows after another, cut into pieces.
+TEST(Chunk, APieceOfShuffledRowsHasOneOwner) {
+  BufferPool pool(1 << 20);
+  auto shuffled = std::make_shared<Chunk>(*numbers(pool, 0, 6));
+  auto text = std::make_shared<int>(1);
+  for (int i = 0; i < 6; ++i) shuffled->keep.push_back(text);
+  const ChunkPtr whole = shuffled;
+  const ChunkPtr piece = slice(whole, 1, 2);
+  EXPECT_EQ(piece->keep.size(), 1u);
+  EXPECT_EQ(slice(piece, 1, 1)->keep, piece->keep);
+  shuffled.reset();
+  EXPECT_EQ(text.use_count(), 7);
+  EXPECT_EQ(x(*piece, 1), 20);
+}
+
 TEST(KeptRows, AnswersInAnotherPassForWhatWasMadeAndForWhatWasDropped) {
   BufferPool pool(1 << 20), kept_pool(1 << 20);
   KeptRows kept(kept_pool, 1);

@@ -26,6 +26,7 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), ".."))
 ZEPHONC = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else os.path.join(ROOT, "build/dev/zephonc/zephonc")
 PHOTOS = os.path.join(ROOT, "examples/data/photos")
 BLESS = bool(os.environ.get("ZEPHON_BLESS"))
+os.environ["ZEPHON_MEASURED"] = "off"  # what lies on this disk decides no plan of a test
 COUNT = "zpl 1\npipeline p(n: int = 100) { range(n) | x = index * 3 + 1 | batch(8) }\n"
 PICTURES = ('zpl 1\npipeline p(root: path) { files("{root}/*.jpg") | image = bytes.decode_image(mode="rgb")'
             ' | select image }\n')
@@ -103,7 +104,7 @@ class Case(unittest.TestCase):
 
 class Help(Case):
     COMMANDS = ("run", "check", "plan", "show", "where", "scan", "stats", "ir", "verify", "test", "fmt",
-                "convert", "init", "manifest", "ops", "rules", "explain", "completion", "man")
+                "convert", "init", "manifest", "calibrate", "ops", "rules", "explain", "completion", "man")
 
     def test_texts(self):
         self.golden("tests/cli/help.txt", self.expect(0, "--help").out)
@@ -801,9 +802,15 @@ class HostileData(Case):
             with self.subTest(way=way):
                 self.expect(0, "run", "q.zpl", *way, says="8 failed: quarantine; 8 written")
                 self.assertEqual(ids(), everything)
+                whole = self.read("bad.jsonl").splitlines(keepends=True)
                 self.expect(0, "run", "q.zpl", *way, "--take", 3, "--save-state", "s", says="1 failed: quarantine")
                 self.assertEqual(ids(), everything[:1])
                 self.expect(0, "run", "q.zpl", *way, "--resume", "s", says="7 failed: quarantine; 7 written")
+                self.assertEqual(ids(), everything)
+                # As one that was killed after its state was saved leaves it: lines of what comes again, and half a one.
+                self.expect(0, "run", "q.zpl", *way, "--take", 3, "--save-state", "s")
+                self.write("bad.jsonl", b"".join(whole[:3]) + whole[3][:20])
+                self.expect(0, "run", "q.zpl", *way, "--resume", "s")
                 self.assertEqual(ids(), everything)
                 for rank in range(2):
                     self.expect(0, "run", "q.zpl", *way, "--world-size", 2, "--rank", rank)
@@ -2041,6 +2048,121 @@ class Tools(Case):
         self.expect(0, "stats", "deep.zpl", "--take", 2**63 - 1, says="y: i64, 100 samples")
         self.write("q.zpl", "range(9) | x = 1 // (index - 5) | on_error(skip)")
         self.expect(0, "stats", "q.zpl", says=["8 samples", "1 samples failed and are not counted"])
+
+
+class Costs(Case):
+    """What is measured on this machine and of this data, kept, used by the next plan, and never seen in the data."""
+
+    def setUp(self):
+        super().setUp()
+        cache = self.path("cache")
+        os.mkdir(cache, 0o700)
+        self.env = {**os.environ, "ZEPHON_CACHE_DIR": cache}
+        del self.env["ZEPHON_MEASURED"]
+        # By their form the second keeps less: it is an equality. In truth the first does.
+        self.write("t.csv", "a,b\n" + "".join(f"{i},{7 if i % 50 else 8}\n" for i in range(2000)))
+        self.write("p.zpl", 'csv("t.csv", columns={a: i64, b: i64})\n'
+                            '| filter (a * 3 + b) * 5 % 1000 > 980\n'
+                            '| filter (b * 3 + b + a * 0) * 5 % 1000 == 140\n'
+                            '| batch(4)\n')
+
+    def costs(self, *more, env=None):
+        done = self.expect(0, "plan", "p.zpl", "--json", *more, env=env or self.env)
+        plan = json.loads(done.out)
+        return plan["costs"], [f["line"] for f in plan["costs"]["filters"]], plan
+
+    def run_digest(self, *more):
+        return self.expect(0, "run", "p.zpl", "--digest", *more, env=self.env).out
+
+    def files(self, kind):
+        return [os.path.join(self.path("cache"), f) for f in os.listdir(self.path("cache")) if f.startswith(kind)]
+
+    def test_measured_shares_flip_the_order_of_filters(self):
+        costs, order, _ = self.costs()
+        self.assertEqual((order, costs["data"]), ([3, 2], ""))
+        self.assertFalse(any(f["measured"] for f in costs["filters"]))
+        first = self.run_digest()
+        costs, order, plan = self.costs()
+        self.assertEqual(order, [2, 3])
+        self.assertRegex(costs["data"], r"^\d{4}-\d\d-\d\d \d\d:\d\d$")
+        kept = {f["line"]: f for f in costs["filters"]}
+        self.assertTrue(kept[2]["measured"] and kept[3]["measured"])
+        self.assertLess(kept[2]["kept"], 0.06)
+        self.assertGreater(kept[3]["kept"], 0.9)
+        self.assertEqual(kept[3]["rows"], 2000)
+        self.assertEqual(self.run_digest(), first, "another order, the same data")
+        self.assertEqual(self.run_digest("--reference"), first)
+        text = self.expect(0, "plan", "p.zpl", env=self.env).out
+        self.assertRegex(text, r"(?m)^  line 2 keeps \d\.\d+%, measured on \S+ rows: filter ")
+        # Once it is known well, it stays as it is: no plan follows the noise of runs.
+        content = lambda: [self.read(f) for f in self.files("data-")]
+        before = content()
+        self.run_digest()
+        self.assertEqual(self.costs()[1], [2, 3])
+        self.assertEqual(content(), before)
+        # A plan that was written is replayed, whatever is measured or forgotten since.
+        self.write("plan.json", json.dumps(plan))
+        self.expect(0, "calibrate", "--clear", env=self.env, says="removed")
+        self.assertEqual(self.costs()[1], [3, 2])
+        self.assertEqual(self.run_digest("--plan", "plan.json", "--no-measured"), first)
+        self.write("costs.json", json.dumps(plan["options"]["measured"]))
+        costs, order, _ = self.costs("--costs", "costs.json")
+        self.assertEqual((order, costs["file"]), ([2, 3], "costs.json"))
+
+    def test_other_programs_over_the_same_data_know_it_and_other_data_do_not(self):
+        self.run_digest()
+        self.write("q.zpl", 'csv("t.csv", columns={a: i64, b: i64}) | batch_of = b\n'
+                            '| filter (batch_of * 3 + b + a * 0) * 5 % 1000 == 140 | select a\n')
+        costs = json.loads(self.expect(0, "plan", "q.zpl", "--json", env=self.env).out)["costs"]
+        self.assertEqual([f["measured"] for f in costs["filters"]], [True])
+        self.write("t.csv", "a,b\n" + "".join(f"{i},9\n" for i in range(30)))
+        costs, order, _ = self.costs()
+        self.assertEqual((order, costs["data"]), ([3, 2], ""), "the file is another")
+        self.run_digest()
+        self.assertEqual(self.costs()[0]["filters"][0]["rows"], 30)
+
+    def test_nothing_is_used_or_kept_where_that_is_asked_for(self):
+        off = {**self.env, "ZEPHON_MEASURED": "off"}
+        self.expect(0, "run", "p.zpl", env=off)
+        self.expect(0, "run", "p.zpl", "--no-measured", env=self.env)
+        self.assertEqual(self.files("data-"), [])
+        self.run_digest()
+        self.assertEqual(len(self.files("data-")), 1)
+        for env, more in ((off, ()), (self.env, ("--no-measured",))):
+            self.assertEqual(self.costs(*more, env=env)[1], [3, 2])
+        self.expect(0, "plan", "p.zpl", "--no-measured", env=self.env,
+                    says="costs: assumed, what was measured is not used")
+
+    def test_a_damaged_file_is_told_and_written_anew(self):
+        first = self.run_digest()
+        path, = self.files("data-")
+        with open(path, "r+b") as file:
+            file.seek(200)
+            file.write(b"#")
+        done = self.expect(0, "plan", "p.zpl", env=self.env, says="warning: `.*data-.*` is damaged and is not used")
+        self.assertIn("costs: assumed", done.out)
+        self.assertEqual(self.expect(0, "run", "p.zpl", "--digest", env=self.env, says="damaged").out, first)
+        self.expect(0, "plan", "p.zpl", env=self.env, silent="damaged", says="measured on")
+
+    def test_calibrate(self):
+        done = self.expect(0, "calibrate", "--json", env=self.env, says="operators measured in .* kept in `.*cache`")
+        costs = json.loads(done.out)
+        self.assertGreater(len(costs["operators"]), 60)
+        for name, cost in costs["operators"].items():
+            for key in ("ns_per_call", "ns_per_element", "ns_per_input_byte"):
+                self.assertTrue(0 <= cost[key] < 1e7, f"{name} {key} {cost[key]}")
+        of = lambda name: costs["operators"][name]["types"]["f64"]
+        self.assertLess(of("add") * 20, of("pow"))
+        costs = self.costs()[0]
+        self.assertRegex(costs["machine"], r"^\d{4}-")
+        self.assertIn("mul", costs["operators"]["calibrated"])
+        self.assertEqual(self.run_digest("--reference"), self.run_digest())
+        path, = self.files("machine-")
+        with open(path, "a") as file:
+            file.write("x")
+        self.expect(0, "plan", "p.zpl", env=self.env, says="damaged and is not used; `zephonc calibrate` writes it anew")
+        os.chmod(self.path("cache"), 0o755)
+        self.expect(2, "calibrate", env=self.env, says="cannot be kept")
 
 
 class Manifests(Case):

@@ -8,10 +8,8 @@
 #include <fstream>
 #include <random>
 
-#include "frontend/frontend.h"
-#include "ops/all_ops.h"
 #include "ops/row_source.h"
-#include "runtime/reference/reference.h"
+#include "tests/folder_test.h"
 
 namespace zephon {
 namespace {
@@ -51,39 +49,11 @@ std::string some_lines(size_t count, uint32_t seed) {
   return out;
 }
 
-class ContentTest : public ::testing::Test {
+class ContentTest : public FolderTest {
  protected:
-  void SetUp() override {
-    std::string pattern = testing::TempDir() + "zephon_content_XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
+  std::vector<std::string> run(const std::string& program, const std::string& field = "text") {
+    return delivered(program, field);
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  std::string write(const std::string& name, std::string_view content) {
-    const std::string path = folder_ + "/" + name;
-    std::ofstream(path, std::ios::binary) << content;
-    return path;
-  }
-  // Values of `field` in the order of delivery; a failure, last.
-  std::vector<std::string> run(const std::string& program_text, const std::string& field = "text") {
-    SourceMap sources;
-    Diagnostics diags;
-    const std::string text = "zpl 1\n" + program_text + "\n";
-    Result<Program> program = compile(sources, sources.add("t.zpl", text), {}, all_ops(), diags);
-    EXPECT_TRUE(program) << render(diags, sources);
-    if (!program) return {};
-    Failure failure;
-    auto reference = ReferenceRun::open(program->graph, {.base_dir = folder_}, failure);
-    if (!reference) return {failure.code + " " + failure.message};
-    std::vector<std::string> out;
-    while (auto record = reference->next())
-      for (const auto& [name, value] : record->fields)
-        if (name == field) out.push_back(is_string(value.elem()) ? value.at(0).s : std::to_string(value.at(0).i));
-    if (reference->failure())
-      out.push_back(reference->failure()->failure.code + " " + reference->failure()->failure.message);
-    return out;
-  }
-  std::string folder_;
 };
 
 using Lines = std::vector<std::string>;

@@ -12,6 +12,7 @@ import tempfile
 import time
 
 ZEPHONC = os.path.abspath(sys.argv[1])
+os.environ["ZEPHON_MEASURED"] = "off"  # what lies on this disk decides no plan of a test
 
 
 class Program:

@@ -9,10 +9,12 @@
 // Commands: `error` renders diagnostics (lints too), `graph` prints the typed graph, `types` the fields after every
 // step, `fmt` and `convert` the program written again, `optimize` the graph after the rules, `plan` the physical plan,
 // `steps` it after each application of a rule, `loops` the loop nest of each kernel, `run` what the reference
-// interpreter delivers (and the plan must), `same` whether the programs above and below a line `~~~` come to one graph.
-// Flags: `yaml` reads the YAML form; `name=value` sets a parameter, `pipeline=NAME` chooses one of several; what stands
-// below a line `=== NAME` is a file that may be imported; `expect=RULE`, `expect-not=RULE`, `disable=RULE,...` (`all`)
-// speak of rules. People write the program, `cmake --build
+// interpreter delivers (and the plan must), `tests` what `zephonc test` finds wrong with the tests before it runs them,
+// `cost` what each stage of the plan is taken to cost on the machine of the cost model, `llvm` the optimised LLVM code
+// of each kernel for a plain x86-64 (and of any processor it is made of the same loops), `same` whether the programs
+// above and below a line `~~~` come to one graph. Flags: `yaml` reads the YAML form; `name=value` sets a parameter,
+// `pipeline=NAME` chooses one of several; what stands below a line `=== NAME` is a file that may be imported;
+// `expect=RULE`, `expect-not=RULE`, `disable=RULE,...` (`all`) speak of rules. People write the program, `cmake --build
 // --preset dev
 // --target bless` writes what stands under `----`.
 #include <gtest/gtest.h>
@@ -71,10 +73,14 @@ std::string run_convert(const Section& section);
 std::string run_loops(const Section& section);
 std::string run_run(const Section& section);
 std::string run_same(const Section& section);
+std::string run_test(const Section& section);
+std::string run_cost(const Section& section);
+std::string run_llvm(const Section& section);
 const std::map<std::string, std::string (*)(const Section&)> kCommands = {
     {"error", run_error}, {"graph", run_graph}, {"types", run_types}, {"optimize", run_optimize},
     {"plan", run_plan},   {"steps", run_steps}, {"fmt", run_fmt},     {"convert", run_convert},
-    {"loops", run_loops}, {"run", run_run},     {"same", run_same}};
+    {"loops", run_loops}, {"run", run_run},     {"same", run_same},   {"tests", run_test},
+    {"cost", run_cost},   {"llvm", run_llvm}};
 // Flags that are not parameters of the program.
 const std::set<std::string> kRuleFlags = {"expect", "expect-not", "disable", "pipeline"};
 
@@ -304,6 +310,66 @@ std::string run_same(const Section& section) {
     graphs[i] = run_optimize(one);
   }
   return graphs[0] == graphs[1] ? "the same:\n" + graphs[0] : text_diff(graphs[0], graphs[1]);
+}
+
+std::string run_test(const Section& section) {
+  const bool yaml = std::find(section.words.begin(), section.words.end(), "yaml") != section.words.end();
+  SourceMap sources;
+  Diagnostics diags;
+  const FileId file = sources.add(yaml ? "t.yaml" : "t.zpl", section.program);
+  Result<size_t> count = count_tests(sources, file, diags);
+  for (size_t i = 0; count && i < *count; ++i) (void)compile_test(sources, file, i, OpTable(all_ops()), diags);
+  return diags.empty() ? "ok\n" : render(diags, sources);
+}
+
+std::string run_cost(const Section& section) {
+  Compiled compiled;
+  compile_section(section, compiled);
+  if (!compiled.program) return compiled.errors();
+  const Plan plan = optimize_section(section, *compiled.program).plan;
+  std::string out;
+  for (const PlanNode& node : plan.nodes) {
+    out += fmt::format("{}: {:.4g} ns a row, {:.4g} B, {:.4g} rows for one\n", node.label.empty() ? "?" : node.label,
+                       node.est_ns_per_row, node.est_bytes_per_row, node.est_rows);
+    for (const ComputeStep& step : node.steps) {
+      std::string what = "filter";
+      if (step.kind == ComputeStep::Kind::Evaluate) {
+        what.clear();
+        for (ExprId root : step.group.roots) what += (what.empty() ? "" : "; ") + to_text(plan.graph, root);
+      }
+      out += fmt::format("  {:.4g} ns: {}\n", step.est_ns, what);
+    }
+  }
+  return out;
+}
+
+std::string run_llvm(const Section& section) {
+  Compiled compiled;
+  compile_section(section, compiled);
+  if (!compiled.program) return compiled.errors();
+  const Plan plan = optimize_section(section, *compiled.program).plan;
+  KernelOptions plain;
+  plain.cpu = "x86-64";
+  plain.use_cache = false;
+  auto compiler = make_kernel_compiler(plain);
+  std::string out;
+  for (const PlanNode& node : plan.nodes)
+    for (const ComputeStep& step : node.steps) {
+      if (step.kind != ComputeStep::Kind::Evaluate || step.group.kind == KernelGroup::Kind::Native) continue;
+      out += (out.empty() ? "" : "~\n") + compiler->listing(plan.graph, step.group).llvm_ir;
+    }
+  // The functions alone: no empty lines, which end a golden text, no metadata, and nothing of the target.
+  std::string dense;
+  bool inside = false;
+  for (std::string line : split(out, '\n')) {
+    inside = inside || line.starts_with("define ");
+    if (!inside || line.empty()) continue;
+    if (const size_t mark = line.find(", !"); mark != line.npos) line.resize(mark);
+    if (const size_t mark = line.find(" #0 {"); mark != line.npos) line.erase(mark, 3);
+    dense += line + "\n";
+    inside = line != "}";
+  }
+  return dense.empty() ? "no kernel\n" : dense;
 }
 
 std::string run_fmt(const Section& section) { return rewritten(section, false); }

@@ -116,9 +116,20 @@ const Case kCases[] = {
      {},
      "PHOTOS | x = bytes.decode_image().resize(20, 20).crop(box(0, 2, 4, 5)) | select x | on_error(skip)"},
     {"floats_are_resized_alike",
-     {"push_crop_into_decode"},
-     {"push_box_below_resample"},
+     {"push_crop_into_decode", "push_box_below_resample"},
+     {},
      "PHOTOS | x = (f32(bytes.decode_image()) / 3).resize(14, 12).crop(box(3, 2, 7, 9)) | select x | on_error(skip)"},
+    {"gray_of_which_a_box_is_kept",
+     {"push_box_below_work", "push_crop_below_channels", "push_view_below_pointwise", "push_crop_into_decode"},
+     {},
+     "PHOTOS | x = bytes.decode_image() | y = 0.3 * f32(x[:, :, 0:1]) + 0.6 * f32(x[:, :, 1:2]) + 0.1 * f32(x[:, :, "
+     "2:3]) "
+     "| z = y.random_crop(9, 7) | select z | on_error(skip)"},
+    {"one_channel_mirrored",
+     {"push_box_below_work", "push_crop_below_flip", "push_crop_below_channels", "push_crop_into_decode"},
+     {},
+     "PHOTOS | x = u8(bytes.decode_image()[:, :, -1] > 99).random_flip() | z = x.random_crop(9, 7) | select z | "
+     "on_error(skip)"},
     {"mirrored_regions",
      {"push_crop_below_flip", "push_shape_below_view", "push_box_below_resample"},
      {},

@@ -178,6 +178,14 @@ class Diagnostics(Case):
         self.client.change(self.uri, "range(3) | batch(2)\n", 2)
         self.assertEqual(self.client.wait(self.uri, 2), [])
 
+    def test_tests_are_compiled(self):
+        text = 'zpl 1\npipeline p { range(3) | x = index * 2 }\ntest "a" { input: {index: 1} expect: {%s: 2} }\n'
+        self.client.open(self.uri, text % "x")
+        self.assertEqual(self.client.wait(self.uri), [])
+        self.client.change(self.uri, text % "z", 2)
+        (entry,) = self.client.wait(self.uri, 2)
+        self.assertEqual((entry["code"], self.text_at(text % "z", entry["range"])), ("E0108", "z"))
+
     def test_parameters_need_no_value(self):
         self.client.open(self.uri, "zpl 1\n\npipeline p(root: path, n: int) { range(n) | a = root }\n")
         self.assertEqual(self.client.wait(self.uri), [])

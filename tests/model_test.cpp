@@ -10,22 +10,13 @@
 #include "frontend/frontend.h"
 #include "ops/all_ops.h"
 #include "runtime/reference/reference.h"
+#include "tests/folder_test.h"
 #include "tests/random_programs.h"
 
 namespace zephon {
 namespace {
 
-class ModelTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    std::string pattern = testing::TempDir() + "zephon_model_XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  std::string folder_;
-};
+class ModelTest : public FolderTest {};
 
 // What differs first, or the empty string.
 std::string difference(const RandomProgram& random, const std::string& folder, size_t& records) {
@@ -37,9 +28,7 @@ std::string difference(const RandomProgram& random, const std::string& folder, s
   if (!program) return render(diags, sources);
   Failure failure;
   auto run = ReferenceRun::open(
-      program->graph,
-      {.seed = program->seed, .epochs = random.description.epochs, .base_dir = folder},
-      failure);
+      program->graph, {.seed = program->seed, .epochs = random.description.epochs, .base_dir = folder}, failure);
   if (!run) return failure.message;
 
   const model::Outcome expected = model::run(random.description);

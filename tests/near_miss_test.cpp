@@ -1,6 +1,9 @@
 // Words of tf.data, PyTorch, WebDataset, DALI and Grain: each is ours too, or leads to ours.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+
 #include "frontend/frontend.h"
 #include "ops/all_ops.h"
 
@@ -210,6 +213,111 @@ constexpr Word kWords[] = {
     {"Grain", "limit", "take"},
     {"Grain", "pick", "take"},
 };
+// The public names of their reference pages, one after the other: each is ours, or there is a hint that is no guess by
+// spelling.
+struct PublicNames {
+  std::string_view system, names;
+};
+constexpr PublicNames kPublicNames[] = {
+    {"tf.data.Dataset, tf.data, tf.data.experimental",
+     "apply as_numpy_iterator batch bucket_by_sequence_length cache cardinality choose_from_datasets "
+     "concatenate counter enumerate filter fingerprint flat_map from_generator from_tensor_slices from_tensors "
+     "get_single_element group_by_window ignore_errors interleave list_files load map options padded_batch "
+     "prefetch ragged_batch random range rebatch reduce rejection_resample repeat sample_from_datasets save "
+     "scan shard shuffle skip snapshot sparse_batch take take_while unbatch unique window with_options zip "
+     "AUTOTUNE Dataset DatasetSpec FixedLengthRecordDataset Iterator NumpyIterator Options TFRecordDataset "
+     "TextLineDataset ThreadingOptions assert_cardinality AutoShardPolicy AutotuneOptions copy_to_device "
+     "Counter CsvDataset dense_to_ragged_batch dense_to_sparse_batch DistributeOptions from_list from_variant "
+     "get_next_as_optional get_structure group_by_reducer index_table_from_dataset "
+     "make_batched_features_dataset make_csv_dataset map_and_batch OptimizationOptions pad_to_cardinality "
+     "parallel_interleave parse_example_dataset prefetch_to_device RandomDataset Reducer shuffle_and_repeat "
+     "SqlDataset table_from_dataset to_variant bytes_produced_stats latency_stats"},
+    {"tf.image, tf.io",
+     "adjust_brightness adjust_contrast adjust_gamma adjust_hue adjust_jpeg_quality adjust_saturation "
+     "central_crop convert_image_dtype crop_and_resize crop_to_bounding_box decode_and_crop_jpeg decode_bmp "
+     "decode_gif decode_image decode_jpeg decode_png draw_bounding_boxes encode_jpeg encode_png extract_glimpse "
+     "extract_jpeg_shape extract_patches flip_left_right flip_up_down generate_bounding_box_proposals "
+     "grayscale_to_rgb hsv_to_rgb image_gradients is_jpeg non_max_suppression non_max_suppression_padded "
+     "pad_to_bounding_box per_image_standardization psnr random_brightness random_contrast random_crop "
+     "random_flip_left_right random_flip_up_down random_hue random_jpeg_quality random_saturation resize "
+     "resize_with_crop_or_pad resize_with_pad rgb_to_grayscale rgb_to_hsv rgb_to_yiq rgb_to_yuv rot90 "
+     "sample_distorted_bounding_box sobel_edges ssim ssim_multiscale stateless_random_brightness "
+     "stateless_random_contrast stateless_random_crop stateless_random_flip_left_right "
+     "stateless_random_flip_up_down stateless_random_hue stateless_random_jpeg_quality "
+     "stateless_random_saturation stateless_sample_distorted_bounding_box total_variation transpose yiq_to_rgb "
+     "yuv_to_rgb decode_base64 decode_compressed decode_csv decode_json_example decode_proto decode_raw "
+     "parse_example parse_single_example parse_tensor read_file write_jpeg write_png"},
+    {"torch.utils.data, torchdata",
+     "BatchSampler ChainDataset ConcatDataset DataLoader Dataset DistributedSampler IterableDataset "
+     "RandomSampler Sampler SequentialSampler StackDataset Subset SubsetRandomSampler TensorDataset "
+     "WeightedRandomSampler collate default_collate default_convert get_worker_info random_split worker_init_fn "
+     "collate_fn pin_memory Batcher Collator Concater Demultiplexer FileLister FileOpener Filter Forker Grouper "
+     "IterableWrapper Mapper Multiplexer RoutedDecoder ShardingFilter Shuffler StreamReader UnBatcher Zipper "
+     "BucketBatcher Bz2FileLoader CSVParser Cycler DataFrameMaker Decompressor Dropper EndOnDiskCacheHolder "
+     "Enumerator FlatMapper Flattener FSSpecFileLister FSSpecFileOpener FullSync GDriveReader HashChecker "
+     "Header HttpReader HuggingFaceHubReader InBatchShuffler InMemoryCacheHolder IndexAdder IoPathFileLister "
+     "IoPathFileOpener IterKeyZipper JsonParser LengthSetter LineReader MapKeyZipper MaxTokenBucketizer "
+     "OnDiskCacheHolder OnlineReader ParagraphAggregator ParquetDataFrameLoader PinMemory Prefetcher "
+     "RandomSplitter RarArchiveLoader Repeater RoundRobinDemultiplexer Rows2Columnar S3FileLister S3FileLoader "
+     "SampleMultiplexer Saver ShuffledFlatMapper Slicer TarArchiveLoader UnZipper WebDataset XzFileLoader "
+     "ZipArchiveLoader ZipperLongest MultiplexerLongest BaseNode Loader ParallelMapper MultiNodeWeightedSampler "
+     "SamplerWrapper StatefulDataLoader Unbatcher sharding_filter in_batch_shuffle rows2columnar bucketbatch "
+     "max_token_bucketize mux demux fork"},
+    {"torchvision.transforms",
+     "AugMix AutoAugment CenterCrop ClampBoundingBoxes ColorJitter Compose ConvertBoundingBoxFormat "
+     "ConvertImageDtype CutMix ElasticTransform FiveCrop GaussianBlur GaussianNoise Grayscale Identity JPEG "
+     "Lambda LinearTransformation MixUp Normalize PILToTensor Pad RGB RandAugment RandomAdjustSharpness "
+     "RandomAffine RandomApply RandomAutocontrast RandomChannelPermutation RandomChoice RandomCrop "
+     "RandomEqualize RandomErasing RandomGrayscale RandomHorizontalFlip RandomInvert RandomIoUCrop RandomOrder "
+     "RandomPerspective RandomPhotometricDistort RandomPosterize RandomResize RandomResizedCrop RandomRotation "
+     "RandomShortestSize RandomSolarize RandomVerticalFlip RandomZoomOut Resize SanitizeBoundingBoxes "
+     "ScaleJitter TenCrop ToDtype ToImage ToPILImage ToPureTensor ToTensor TrivialAugmentWide "
+     "UniformTemporalSubsample adjust_brightness adjust_contrast adjust_gamma adjust_hue adjust_saturation "
+     "adjust_sharpness affine autocontrast center_crop convert_image_dtype crop elastic_transform equalize "
+     "erase five_crop gaussian_blur gaussian_noise get_dimensions get_image_size hflip horizontal_flip invert "
+     "normalize pad perspective pil_to_tensor posterize resize resized_crop rgb_to_grayscale rotate solarize "
+     "ten_crop to_dtype to_grayscale to_image to_pil_image to_tensor vertical_flip vflip read_image "
+     "decode_image ImageFolder DatasetFolder VisionDataset FakeData"},
+    {"WebDataset",
+     "WebDataset WebLoader DataPipeline FluidInterface FakeLength MockDataset SimpleShardList ResampledShards "
+     "MultiShardSample ShardWriter TarWriter RandomMix RoundRobin associate batched cached_tarfile_samples "
+     "cached_tarfile_to_samples decode detshuffle dynamic_batched extract_keys group_by_keys "
+     "ignore_and_continue ignore_and_stop info listed log_keys map map_dict map_tuple mcached pipe rename "
+     "rename_keys repeatedly reraise_exception resampled rsample select shuffle shuffled slice slice_ "
+     "split_by_node split_by_worker split_by_rank tar_file_expander tarfile_samples tarfile_to_samples to_dict "
+     "to_tuple trace unbatched unlisted update_dict url_opener warn_and_continue warn_and_stop with_epoch "
+     "with_length xdecode single_node_only shardspec nodesplitter"},
+    {"nvidia.dali.fn",
+     "arithm_generic_op audio_decoder audio_resample batch_permutation bb_flip bbox_paste bbox_rotate "
+     "box_encoder brightness brightness_contrast caffe caffe2 cast cast_like cat coco coin_flip choice beta "
+     "uniform normal color_space_conversion color_twist constant contrast coord_flip coord_transform copy crop "
+     "crop_mirror_normalize debayer dl_tensor_python_function dump_image element_extract equalize erase "
+     "expand_dims external_source fast_resize_crop_mirror file filter flip full full_like fits gaussian "
+     "gaussian_blur get_property grid_mask hsv hue image image_crop image_random_crop image_slice imageslice "
+     "inflate inputs jitter jpeg_compression_distortion laplacian lookup_table math mel_filter_bank median_blur "
+     "mfcc multi_paste mxnet nemo_asr nonsilent_region normal_distribution normalize numba_function numpy "
+     "one_hot ones ones_like optical_flow pad paste peek_image_shape per_batch permute_batch power_spectrum "
+     "preemphasis_filter python_function random_bbox_crop random_crop_generator random_mask_pixel "
+     "random_object_bbox random_resized_crop reductions reinterpret remap reshape resize resize_crop_mirror "
+     "roi_random_crop rotate salt_and_pepper saturation select_masks sequence sequence_rearrange shapes shot "
+     "slice spectrogram sphere squeeze ssd_random_crop stack tfrecord tensor_resize to_decibels "
+     "torch_python_function transpose video video_resize warp_affine warp_perspective water webdataset zeros "
+     "zeros_like combine rotation scale shear translation CoinFlip CropMirrorNormalize ExternalSource "
+     "FileReader ImageDecoder ImageDecoderCrop ImageDecoderRandomCrop ImageDecoderSlice NumpyReader "
+     "TFRecordReader Uniform DALIGenericIterator pipeline_def Pipeline LastBatchPolicy"},
+    {"Grain",
+     "ArrayRecordDataSource BagDataSource Batch BatchTransform ConcatenateMapDataset DataLoader DatasetIterator "
+     "DatasetOptions Filter FilterTransform FlatMapTransform FirstFitPackIterDataset InMemoryDataSource "
+     "IndexSampler InterleaveIterDataset IterDataset MapDataset MapTransform MapWithIndex MapWithIndexTransform "
+     "MixedIterDataset MixedMapDataset MultiprocessingOptions NoSharding ParquetIterDataset PrefetchIterDataset "
+     "RandomAccessDataSource RandomMap RandomMapTransform RangeDataSource ReadOptions RepeatMapDataset Sampler "
+     "SelectionWithProbabilitiesMap SequentialSampler SharedMemoryDataSource ShardByJaxProcess ShardOptions "
+     "ShuffleMapDataset SourceMapDataset TFRecordIterDataset TfRandomMapTransform WindowShuffleIterDataset "
+     "WindowShuffleMapDataset ZipIterDataset ZipMapDataset batch batch_and_pad concatenate concatenate_datasets "
+     "device_put filter flatmap limit map map_with_index mix mp_prefetch multiprocess_prefetch pack pick "
+     "prefetch random_map repeat seed select_from_datasets shuffle slice source to_iter_dataset to_mp_iter "
+     "window_shuffle zip zip_datasets get_state set_state"},
+};
 // In a call, with `{}` for the name of the argument.
 struct ArgumentWord {
   std::string_view system, theirs, ours, call;
@@ -274,6 +382,43 @@ TEST(NearMiss, Words) {
     }
   }
   EXPECT_GE(count, 170);
+}
+
+TEST(NearMiss, PublicNames) {
+  int count = 0;
+  for (const PublicNames& list : kPublicNames) {
+    for (size_t begin = 0; begin < list.names.size();) {
+      const size_t end = std::min(list.names.find(' ', begin), list.names.size());
+      const std::string name(list.names.substr(begin, end - begin));
+      begin = end + 1;
+      ++count;
+      if (is_ours(name)) continue;
+      for (const std::string& text : {"range(3) | " + name + "()", "range(3) | x = " + name + "(index)"}) {
+        const std::string e = said(text);
+        EXPECT_NE(e.find("= hint: "), e.npos) << list.system << ": " << e;
+        EXPECT_EQ(e.find("did you mean"), e.npos) << list.system << ": " << e;
+      }
+    }
+  }
+  EXPECT_GE(count, 650);
+}
+
+// No word stands in two entries: the last one would win.
+TEST(NearMiss, EachWordOnce) {
+  const std::string_view words[] = {
+#define ZEPHON_NEAR_MISS(theirs, text) theirs,
+#define ZEPHON_NEAR_ARGUMENT(theirs, ours)
+#include "frontend/near_misses.def"
+#undef ZEPHON_NEAR_MISS
+#undef ZEPHON_NEAR_ARGUMENT
+  };
+  std::set<std::string_view> seen;
+  for (std::string_view list : words)
+    for (size_t begin = 0; begin < list.size();) {
+      const size_t end = std::min(list.find(' ', begin), list.size());
+      EXPECT_TRUE(seen.insert(list.substr(begin, end - begin)).second) << list.substr(begin, end - begin);
+      begin = end + 1;
+    }
 }
 
 TEST(NearMiss, Arguments) {

@@ -16,6 +16,8 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <memory>
 #include <random>
 #include <set>
 
@@ -38,31 +40,46 @@ struct Way {
   OptimizeOptions options;
 };
 
+/// Another machine, other operators, other data: every number of the cost model between 1/16 and 16 times what it was
+/// (sizes more), and each filter keeps some share of its rows.
 void perturb(Machine& machine, std::mt19937_64& random) {
-  const auto factor = [&] { return std::exp2(static_cast<double>(random() % 25) - 12); };
+  const auto factor = [&](int most) { return std::exp2(static_cast<double>(random() % (2 * most + 1)) - most); };
   for (double Machine::*field :
        {&Machine::ns_per_kernel_call, &Machine::ns_per_row_and_step, &Machine::bytes_per_ns, &Machine::default_extent,
         &Machine::default_text_bytes, &Machine::default_record_bytes, &Machine::default_blob_bytes})
-    machine.*field *= factor();
+    machine.*field *= factor(12);
+  auto factors = std::make_shared<std::map<const OpDef*, double>>();
+  for (const OpDef* op : all_ops().all()) (*factors)[op] = factor(4);
+  machine.factor = [factors](const OpDef& op) { return factors->at(&op); };
+  DataFacts facts;
+  constexpr double kKept[] = {0, 0.001, 0.3, 0.9, 1};
+  for (int32_t step = 0; step < 40; ++step) {
+    facts.filters[{step, {}}] = {kKept[random() % 5], 1000};
+    for (int32_t part = 0; part < 3; ++part)
+      if (random() % 2) facts.filters[{step, {part}}] = {kKept[random() % 5], 1000};
+  }
+  use_data(machine, std::move(facts), all_ops());
 }
 
 std::vector<Way> ways(uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<Way> all;
   all.push_back({"as planned", {}});
-  Way some{"without", {}};
-  for (const RuleEntry& entry : all_rules()) {
-    if (random() % 3 != 0) continue;
-    some.options.disabled.emplace(entry.rule->name);
-    some.name += " " + std::string(entry.rule->name);
+  for (int i = 0; i < 2; ++i) {
+    Way some{"without", {}};
+    for (const RuleEntry& entry : all_rules()) {
+      if (random() % 3 != 0) continue;
+      some.options.disabled.emplace(entry.rule->name);
+      some.name += " " + std::string(entry.rule->name);
+    }
+    constexpr int64_t kChunks[] = {0, 1, 7};
+    some.options.plan.chunk = kChunks[random() % 3];
+    perturb(some.options.plan.machine, random);
+    all.push_back(std::move(some));
+    Way costs{"with other costs", {}};
+    perturb(costs.options.plan.machine, random);
+    all.push_back(std::move(costs));
   }
-  constexpr int64_t kChunks[] = {0, 1, 7};
-  some.options.plan.chunk = kChunks[random() % 3];
-  perturb(some.options.plan.machine, random);
-  all.push_back(std::move(some));
-  Way costs{"with other costs", {}};
-  perturb(costs.options.plan.machine, random);
-  all.push_back(std::move(costs));
   return all;
 }
 

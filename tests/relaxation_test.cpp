@@ -84,6 +84,40 @@ TEST(Relaxation, KernelsDoWhatTheRelaxedGraphMeans) {
   }
 }
 
+TEST(Relaxation, ResizesOfPartsDoWhatTheRelaxedGraphMeans) {
+  constexpr std::pair<const char*, const char*> kCases[] = {
+      {"crop-before-resize",
+       R"(files("examples/data/photos/*/*.jpg") | take(4) | image = bytes.decode_image().resize(40, 36).center_crop(24, 28) | select image)"},
+      {"crop-before-resize",
+       R"(files("examples/data/photos/*/*.jpg") | take(4) | image = bytes.decode_image().normalize([0.5], [0.2]).resize(40, 36).random_flip().random_crop(24, 28) | select image | batch(4))"},
+      // At the rim, and larger than it was.
+      {"crop-before-resize",
+       R"(files("examples/data/photos/*/*.jpg") | take(4) | image = bytes.decode_image().resize(3, 3).crop(box(2, 2, 1, 1)) | select image)"},
+      {"crop-before-resize",
+       R"(files("examples/data/photos/*/*.jpg") | take(4) | image = bytes.decode_image().resize(700, 8).crop(box(699, 0, 1, 8)) | select image)"},
+      {"fuse-resizes",
+       R"(files("examples/data/photos/*/*.jpg") | take(4) | image = bytes.decode_image().resize(64, 64).random_resized_crop(24, 24) | select image)"},
+      {"fuse-resizes",
+       R"(files("examples/data/photos/*/*.jpg") | take(4) | image = bytes.decode_image().resize(90, 64).resize(24, 20) | on_error(mask) | select image)"},
+  };
+  for (const auto& [name, text] : kCases) {
+    for (const bool scaled : {false, true}) {
+      std::set<std::string, std::less<>> on = {name};
+      if (scaled) on.insert("decode-scale");
+      const Relaxed r = relaxed(text, on);
+      EXPECT_TRUE(
+          r.result.trace.fired(std::string_view(name) == "fuse-resizes" ? "fuse_resizes" : "crop_before_resize"))
+          << text;
+      const Comparison exact = compared(r.result.graph, r, false);
+      EXPECT_EQ(exact.problem, "") << text;
+      EXPECT_GT(exact.records, 0u);
+      const Comparison far = compared(r.program.graph, r, true);
+      EXPECT_EQ(far.problem, "") << text;
+      for (const auto& [field, difference] : far.differences) EXPECT_LT(difference.mean(), 12) << text;
+    }
+  }
+}
+
 TEST(Relaxation, IsMeasured) {
   const Relaxed r = relaxed(kPrograms[0], {"decode-scale"});
   const Comparison far = compared(r.program.graph, r, true);

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <regex>
 #include <sstream>
+#include <string_view>
 
 #include "frontend/frontend.h"
 #include "ops/all_ops.h"
@@ -13,11 +13,20 @@
 namespace zephon {
 namespace {
 
+/// `text` with `to` in place of each `from` and the spaces behind it.
+std::string replaced(std::string text, std::string_view from, std::string_view to) {
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
+    const size_t end = text.find_first_not_of(' ', at + from.size());
+    text.replace(at, std::min(end, text.size()) - at, to);
+  }
+  return text;
+}
+
 /// What the reference interpreter delivers and rejects, as text.
 std::string delivered(const std::string& text, std::string& errors) {
   SourceMap sources;
   Diagnostics diags;
-  const FileId file = sources.add("example.zpl", std::regex_replace(text, std::regex("; *"), "\n"));
+  const FileId file = sources.add("example.zpl", replaced(text, ";", "\n"));
   Result<Program> program = compile(sources, file, {}, all_ops(), diags);
   if (!program) {
     errors = text + "\n" + render(diags, sources);
@@ -45,14 +54,18 @@ std::string delivered(const std::string& text, std::string& errors) {
 TEST(RulesLeftOut, WouldChangeWhatIsDelivered) {
   std::stringstream page;
   page << std::ifstream(ZEPHON_SOURCE_DIR "/optimizer/README.md").rdbuf();
-  const std::string text = std::regex_replace(page.str(), std::regex("\n +"), " ");
-  const std::regex pair("`([^`\n]+)` is not `([^`\n]+)`");
+  const std::string text = replaced(page.str(), "\n ", " ");
+  constexpr std::string_view kIsNot = "` is not `";
   int pairs = 0;
-  for (std::sregex_iterator it(text.begin(), text.end(), pair), end; it != end; ++it, ++pairs) {
+  for (size_t middle = 0; (middle = text.find(kIsNot, middle)) != std::string::npos; middle += kIsNot.size()) {
+    const size_t begin = text.rfind('`', middle - 1) + 1, second = middle + kIsNot.size();
+    const std::string a = text.substr(begin, middle - begin), b = text.substr(second, text.find('`', second) - second);
+    if ((a + b).find('\n') != std::string::npos) continue;
     std::string errors;
-    const std::string one = delivered((*it)[1], errors), other = delivered((*it)[2], errors);
+    const std::string one = delivered(a, errors), other = delivered(b, errors);
     EXPECT_EQ(errors, "");
-    EXPECT_NE(one, other) << it->str();
+    EXPECT_NE(one, other) << a << " and " << b;
+    ++pairs;
   }
   EXPECT_GE(pairs, 15);
 }

@@ -53,6 +53,7 @@ class Once final : public Rewriter {
   double tree_ns(ExprId expr) const override { return zephon::tree_ns(graph_, {expr}, machine_); }
   double own_ns(ExprId expr) const override { return zephon::own_ns(graph_, expr, machine_); }
   double elements(ExprId expr) const override { return expected_elements(graph_.expr(expr).type, machine_); }
+  const Machine& machine() const override { return machine_; }
   const std::vector<ExprId>& expr_users(ExprId) const override {
     static const std::vector<ExprId> kNone;
     return kNone;

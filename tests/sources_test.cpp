@@ -10,25 +10,13 @@
 
 #include "ops/all_ops.h"
 #include "runtime/reference/reference.h"
+#include "tests/folder_test.h"
 
 namespace zephon {
 namespace {
 
-class SourcesTest : public ::testing::Test {
+class SourcesTest : public FolderTest {
  protected:
-  void SetUp() override {
-    std::string pattern = testing::TempDir() + "zephon_sources_XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  std::string write(const std::string& name, std::string_view content) {
-    const std::string path = folder_ + "/" + name;
-    std::ofstream(path, std::ios::binary) << content;
-    return path;
-  }
-
   // csv(name, columns=...) with its implicit assignments, as the front end makes it.
   Graph csv(const std::string& name, std::vector<Field> columns, bool header = true, int64_t max_line_bytes = 1 << 20) {
     Graph graph;
@@ -162,8 +150,6 @@ class SourcesTest : public ::testing::Test {
     static const OpDef op = {.name = "field", .cls = OpClass::Leaf, .signature = "name: string -> T"};
     return &op;
   }
-
-  std::string folder_;
 };
 
 const Field kId{"id", Type::scalar(Elem::I32)};

@@ -141,6 +141,9 @@ class Parser {
     states(run);
     run->add_option("--rank", o_.rank, "deliver the batches of this rank")->type_name("R")->check(whole(0));
     run->add_option("--world-size", o_.world_size, "of so many ranks")->type_name("W")->check(whole(1));
+    run->add_option("--save-every", o_.save_every, "with --save-state, also on the way: seconds; 0 only at the end")
+        ->type_name("S")
+        ->check(CLI::NonNegativeNumber);
     run->add_option("--stall-timeout", o_.stall_timeout, "end a run that delivers nothing for so many seconds")
         ->type_name("S")
         ->check(at_least(0));
@@ -227,6 +230,10 @@ class Parser {
     manifest->add_option("FILE...", o_.files, "the manifests of the parts")->required()->type_name("");
     manifest->add_option("--out", o_.out, "write the manifest of the whole")->type_name("FILE");
 
+    CLI::App* calibrate = command("calibrate", "measure what operators cost on this machine, for the plans to come");
+    calibrate->add_flag("--clear", o_.clear, "forget all that was measured, of this machine and of data");
+    calibrate->add_flag("--json", o_.json, "print one JSON object with the figures");
+
     reference("ops", "the operators, from their declarations", "NAME", false);
     reference("rules", "the rewrite rules, from their declarations", "NAME", false);
     reference("explain", "the long text of a diagnostic", "CODE", true);
@@ -264,6 +271,11 @@ class Parser {
       return usage(unknown_word());
     } catch (const CLI::RequiredError& error) {
       if (argc > 1 && chosen() == &app_ && argv[1][0] != '-') return usage(unknown_command(argv[1]));
+      // What looks like options may be the name of a file.
+      for (int i = 2; i < argc; ++i)
+        if (const std::string_view word = argv[i]; word.size() > 2 && word[0] == '-' && word[1] != '-')
+          return usage(fmt::format("{}; a name that begins with a dash stands behind two: `zephonc {} ... -- {}`",
+                                   error.what(), argv[1], word));
       return usage(chosen() == &app_ ? "a command is required" : error.what());
     } catch (const CLI::ArgumentMismatch& error) {
       return usage(missing_value(error.what()));
@@ -375,9 +387,10 @@ class Parser {
         ->type_name("NAME,...")
         ->delimiter(',')
         ->allow_extra_args(false);
+    sub->add_option("--costs", o_.costs, "use the costs of this file, and none that were measured")->type_name("FILE");
+    sub->add_flag("--no-measured", o_.no_measured, "use no costs that were measured before, and keep none");
     if (sub->get_name() == "plan") return;
     sub->add_option("--plan", o_.plan, "replay a plan that `zephonc plan --format json` wrote")->type_name("FILE");
-    sub->add_option("--costs", o_.costs, "use the costs of this file")->type_name("FILE");
   }
 
   CLI::App* chosen() {

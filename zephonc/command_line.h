@@ -40,10 +40,14 @@ struct Options {
   std::string manifest, trace, sheet, progress = "auto", save_state, resume;
   int rank = 0, world_size = 1;
   double stall_timeout = 0;  ///< seconds; 0: off
+  double save_every = 5;     ///< seconds between states; 0: only at the end
   bool no_optimize = false, reference = false;
   bool shrink = false;  ///< verify
   std::vector<std::string> disable, relax;
   std::string plan, costs;
+  std::string measured;      ///< JSON: what a plan file says was measured; "" where none is replayed
+  bool no_measured = false;  ///< nothing that was measured is used, and nothing kept
+  bool clear = false;        ///< calibrate
 
   std::string stage = "physical";
   bool steps = false;

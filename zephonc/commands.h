@@ -18,6 +18,7 @@ int command_completion(const Options& options);
 int command_man(const Options& options);
 int command_ir(const Options& options);
 int command_verify(const Options& options);
+int command_calibrate(const Options& options);
 int command_ops(const Options& options);
 int command_rules(const Options& options);
 int command_test(const Options& options);

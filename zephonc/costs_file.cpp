@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <map>
 #include <nlohmann/json.hpp>
 
+#include "ops/all_ops.h"
 #include "zephonc/console.h"
 #include "zephonc/files.h"
 #include "zephonc/session.h"
@@ -45,24 +48,127 @@ std::optional<int> read_json(const std::string& path, Json& out) {
 
 }  // namespace
 
+Json json_of(const Machine& machine) {
+  Json out = Json::object();
+  for (const CostName& cost : kCosts) out[cost.name] = machine.*cost.member;
+  if (machine.operators) {
+    std::map<std::string_view, const OperatorCost*> sorted;
+    for (const auto& [op, cost] : machine.operators->operators) sorted[op->name] = &cost;
+    Json operators = Json::object();
+    for (const auto& [name, cost] : sorted) {
+      Json types = Json::object();
+      for (size_t i = 0; i < kElemTypes; ++i)
+        if (cost->ns_by_elem[i] > 0) types[std::string(elem_name(static_cast<Elem>(i)))] = cost->ns_by_elem[i];
+      operators[std::string(name)] = {{"ns_per_call", cost->cost.ns_per_call},
+                                      {"ns_per_element", cost->cost.ns_per_element},
+                                      {"ns_per_input_byte", cost->cost.ns_per_input_byte},
+                                      {"types", types}};
+    }
+    out["operators"] = operators;
+  }
+  if (machine.data) {
+    Json filters = Json::array(), operators = Json::object();
+    for (const auto& [place, filter] : machine.data->filters)
+      filters.push_back({{"step", place.first}, {"part", place.second}, {"kept", filter.kept}, {"rows", filter.rows}});
+    std::map<std::string_view, const DataFacts::Operator*> sorted;
+    for (const auto& [op, fact] : machine.data->operators) sorted[op->name] = &fact;
+    for (const auto& [name, f] : sorted)
+      operators[std::string(name)] = {{"calls", f->calls},
+                                      {"ns", f->ns},
+                                      {"elements", f->elements},
+                                      {"input_bytes", f->input_bytes},
+                                      {"scale", f->scale}};
+    out["data"] = {{"filters", filters}, {"operators", operators}};
+  }
+  return out;
+}
+
+namespace {
+
+const OpDef* operator_named(const std::string& name, std::string& error) {
+  const OpDef* op = all_ops().find(name);
+  if (op == nullptr) error = fmt::format("no operator `{}`", name);
+  return op;
+}
+
+bool read_operators(const Json& json, Machine& machine, std::string& error) {
+  OperatorCosts costs;
+  for (const auto& [name, c] : json.items()) {
+    const OpDef* op = operator_named(name, error);
+    if (op == nullptr) return false;
+    OperatorCost& cost = costs.operators[op];
+    cost.cost = op->cost;
+    for (const auto& [key, member] :
+         {std::pair("ns_per_call", &OpCost::ns_per_call), std::pair("ns_per_element", &OpCost::ns_per_element),
+          std::pair("ns_per_input_byte", &OpCost::ns_per_input_byte)}) {
+      cost.cost.*member = c.value(key, cost.cost.*member);
+      if (!(cost.cost.*member >= 0)) error = fmt::format("`{}` of `{}` needs a number of at least 0", key, name);
+    }
+    const Json types = c.value("types", Json::object());
+    for (const auto& [type, ns] : types.items()) {
+      const std::optional<Elem> elem = elem_from_name(type);
+      if (elem) cost.ns_by_elem[static_cast<size_t>(*elem)] = ns.get<double>();
+      if (!elem) error = fmt::format("no element type `{}`", type);
+    }
+  }
+  machine.operators = std::make_shared<const OperatorCosts>(std::move(costs));
+  return error.empty();
+}
+
+bool read_data(const Json& json, Machine& machine, std::string& error) {
+  DataFacts facts;
+  for (const Json& f : json.value("filters", Json::array())) {
+    const DataFacts::Filter filter{f.at("kept").get<double>(), f.value("rows", int64_t{0})};
+    if (!(filter.kept >= 0 && filter.kept <= 1)) error = "`kept` of a filter needs a number between 0 and 1";
+    facts.filters[{f.at("step").get<int32_t>(), f.value("part", std::vector<int32_t>())}] = filter;
+  }
+  const Json operators = json.value("operators", Json::object());
+  for (const auto& [name, f] : operators.items()) {
+    const OpDef* op = operator_named(name, error);
+    if (op == nullptr) return false;
+    facts.operators[op] = {f.value("calls", int64_t{0}), f.value("ns", 0.0), f.value("elements", 0.0),
+                           f.value("input_bytes", 0.0), f.value("scale", 1.0)};
+    if (!(facts.operators[op].scale > 0)) error = fmt::format("`scale` of `{}` needs a positive number", name);
+  }
+  machine.data = std::make_shared<const DataFacts>(std::move(facts));
+  return error.empty();
+}
+
+}  // namespace
+
+bool machine_of(const Json& json, Machine& machine, std::string& error) {
+  std::vector<std::string> names = {"operators", "data"};
+  for (const CostName& cost : kCosts) names.emplace_back(cost.name);
+  try {
+    for (const auto& [name, value] : json.items()) {
+      if (name == "operators" || name == "data") {
+        if (!(name == "data" ? read_data : read_operators)(value, machine, error)) return false;
+        continue;
+      }
+      const auto* found = std::ranges::find_if(kCosts, [&](const CostName& cost) { return name == cost.name; });
+      if (found == std::end(kCosts)) {
+        const std::string hint = did_you_mean(name, names);
+        error = fmt::format("no cost `{}`{}", name, hint.empty() ? "" : "; " + hint);
+        return false;
+      }
+      if (!value.is_number() || value.get<double>() <= 0) {
+        error = fmt::format("`{}` needs a positive number", name);
+        return false;
+      }
+      machine.*found->member = value.get<double>();
+    }
+  } catch (const Json::exception&) {
+    error = "`operators` and `data` are written as `zephonc plan --json` shows them, under options, measured";
+    return false;
+  }
+  return true;
+}
+
 std::optional<int> read_costs(const std::string& path, Machine& machine) {
   Json costs;
   if (auto code = read_json(path, costs)) return code;
-  for (const auto& [name, value] : costs.items()) {
-    const CostName* found = nullptr;
-    std::vector<std::string> names;
-    for (const CostName& cost : kCosts) {
-      names.emplace_back(cost.name);
-      if (name == cost.name) found = &cost;
-    }
-    if (found == nullptr) {
-      std::string hint = did_you_mean(name, names);
-      return usage(fmt::format("`{}`: no cost `{}`{}", path, name, hint.empty() ? "" : "; " + hint));
-    }
-    if (!value.is_number() || value.get<double>() <= 0)
-      return usage(fmt::format("`{}`: `{}` needs a positive number", path, name));
-    machine.*found->member = value.get<double>();
-  }
+  std::string error;
+  if (!machine_of(costs, machine, error)) return usage(fmt::format("`{}`: {}", path, error));
   return std::nullopt;
 }
 
@@ -95,12 +201,13 @@ std::optional<int> set_knob(Plan& plan, const Session& session, const std::strin
   return std::nullopt;
 }
 
-std::string plan_options_json(const Options& o) {
+std::string plan_options_json(const Options& o, const Machine& machine) {
   Json knobs = Json::array();
   for (const auto& [place, value] : o.knobs) knobs.push_back({place, value});
-  return Json{{"no_optimize", o.no_optimize}, {"disable", o.disable}, {"relax", o.relax}, {"chunk", o.chunk},
-              {"threads", o.threads},         {"memory", o.memory},   {"knobs", knobs},   {"costs", o.costs}}
-      .dump();
+  Json out = {{"no_optimize", o.no_optimize}, {"disable", o.disable}, {"relax", o.relax}, {"chunk", o.chunk},
+              {"threads", o.threads},         {"memory", o.memory},   {"knobs", knobs},   {"costs", o.costs}};
+  if (o.costs.empty() && (machine.operators || machine.data)) out["measured"] = json_of(machine);
+  return out.dump();
 }
 
 std::optional<int> read_plan_file(const std::string& path, Options& options, std::string& hash) {
@@ -121,6 +228,7 @@ std::optional<int> read_plan_file(const std::string& path, Options& options, std
     options.threads = o.at("threads").get<int>();
     options.memory = o.at("memory").get<size_t>();
     options.costs = o.at("costs").get<std::string>();
+    options.measured = o.contains("measured") ? o["measured"].dump() : "{}";
     options.knobs.clear();
     for (const Json& knob : o.at("knobs"))
       options.knobs.emplace_back(knob.at(0).get<std::string>(), knob.at(1).get<std::string>());

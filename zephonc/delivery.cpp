@@ -21,7 +21,10 @@ std::optional<Failure> Delivery::open(const Options& options, const std::string&
     if (!add(make_manifest_writer(options.manifest, manifest_head, failure))) return failure;
   }
   // After the folder: the sheet may lie in it.
-  if (!options.sheet.empty()) writers_.push_back(make_sheet_writer(options.sheet));
+  if (!options.sheet.empty()) {
+    wants_members_ = true;
+    writers_.push_back(make_sheet_writer(options.sheet));
+  }
   return std::nullopt;
 }
 
@@ -33,6 +36,13 @@ std::optional<Failure> Delivery::deliver(DeliveredRecord& record) {
   if (digest_) digest_->add(digest_of(record));
   for (auto& writer : writers_) {
     if (auto failure = writer->write(record)) return failure;
+  }
+  return std::nullopt;
+}
+
+std::optional<Failure> Delivery::mark(OutputMark& mark) {
+  for (auto& writer : writers_) {
+    if (auto failure = writer->mark(mark)) return failure;
   }
   return std::nullopt;
 }

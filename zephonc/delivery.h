@@ -22,6 +22,8 @@ class Delivery {
   bool wants_members() const { return wants_members_; }
   /// Sorts the fields, makes NaNs canonical, hands the record to every writer.
   std::optional<Failure> deliver(DeliveredRecord& record);
+  /// How far the output is, for a state that a killed run leaves.
+  std::optional<Failure> mark(OutputMark& mark);
   /// Publishes everything. Without it nothing is left that looks whole.
   std::optional<Failure> close();
   /// Of the records delivered so far, in hex; empty where nobody asked.

@@ -24,6 +24,7 @@ constexpr Command kCommands[] = {
     {"manifest", zephon::command_manifest}, {"completion", zephon::command_completion},
     {"man", zephon::command_man},           {"ops", zephon::command_ops},
     {"rules", zephon::command_rules},       {"explain", zephon::command_explain},
+    {"calibrate", zephon::command_calibrate},
     {"test", zephon::command_test},         {"fmt", zephon::command_fmt},
     {"convert", zephon::command_convert},   {"lsp", zephon::command_lsp},
 };

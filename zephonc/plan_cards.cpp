@@ -123,13 +123,14 @@ void sum_costs(CardGraph& graph) {
   }
 }
 
-void add_written(const Graph& graph, Builder& builder, CardGraph& out) {
+void add_written(const Graph& graph, const SourceMap& sources, Builder& builder, CardGraph& out) {
   std::map<NodeId, size_t> card_of;
   for (NodeId id : graph.topological()) {
     const Node& node = graph.node(id);
     Card card;
     const bool assigns = !node.assigns.empty();
-    card.title = assigns ? "" : to_text(graph, id);
+    const std::string composite = composite_step(sources, node);
+    card.title = assigns ? "" : composite.empty() ? to_text(graph, id) : composite;
     for (const Assign& a : node.assigns) card.title += (card.title.empty() ? "" : ", ") + a.field;
     card.text = shortened(to_text(graph, id));
     card.fields = fields_of(node.type);
@@ -241,7 +242,7 @@ Touched touched(const PlanCards& cards, const Rule& rule, const Span& place, int
 PlanCards plan_cards(const Session& session, const OptimizeResult& result, const Machine& machine) {
   PlanCards out;
   Builder written(session.graph(), machine, out.written), planned(result.plan.graph, machine, out.planned);
-  add_written(session.graph(), written, out.written);
+  add_written(session.graph(), session.sources(), written, out.written);
   add_planned(result.plan, planned, out.planned);
   pair_rows(out, written.keys(), planned.keys());
   CardGraph* graphs[] = {&out.written, &out.planned};

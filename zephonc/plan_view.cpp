@@ -14,6 +14,8 @@
 #include <nlohmann/json.hpp>
 
 #include "graph/op_def.h"
+#include "graph/signature.h"
+#include "ops/all_ops.h"
 #include "optimizer/engine/rule.h"
 #include "optimizer/plan/render.h"
 #include "zephonc/console.h"
@@ -246,7 +248,28 @@ std::string headline_of(const Plan& plan, const PlanNode& node) {
   return node.node.valid() ? kind + " " + to_text(plan.graph, node.node) : kind;
 }
 
-std::string graph_text(const Graph& graph, const SourceMap& sources) {
+std::string composite_step(const SourceMap& sources, const Node& node) {
+  if (!node.predicate.valid() || !node.origin.valid()) return {};
+  const std::string_view text = sources.text(node.origin);
+  const std::string_view word = text.substr(0, text.find_first_of("(: \t\n"));
+  const std::span<const OpDef* const> ops = all_ops().all();
+  if (std::none_of(ops.begin(), ops.end(), [&](const OpDef* op) {
+        return op->cls == OpClass::Composite && (op->surface.empty() ? op->name : op->surface) == word &&
+               signature_of(*op).stream_out;
+      }))
+    return {};
+  std::string out;
+  for (char c : text) {
+    const bool space = c == ' ' || c == '\n' || c == '\t' || c == '\r';
+    if (!space)
+      out += c;
+    else if (!out.empty() && out.back() != ' ')
+      out += ' ';
+  }
+  return out;
+}
+
+std::string graph_text(const Graph& graph, const SourceMap& sources, bool as_written) {
   std::vector<TextRow> rows;
   const StepNumbers number(graph);
   NodeId previous;
@@ -259,8 +282,11 @@ std::string graph_text(const Graph& graph, const SourceMap& sources) {
       inputs = "(" + inputs + ") ";
     }
     const StreamType* before = node.inputs.size() == 1 ? &graph.node(node.inputs[0]).type : nullptr;
-    rows.push_back({fmt::format("#{:<5}{}{}", number.of(id), inputs, to_text(graph, id)),
-                    type_change(node.type, before), at_line(sources, node.origin)});
+    const std::string composite = composite_step(sources, node);
+    std::string text = as_written && !composite.empty() ? composite : to_text(graph, id);
+    if (!as_written && !composite.empty()) text += "  of " + composite;
+    rows.push_back({fmt::format("#{:<5}{}{}", number.of(id), inputs, text), type_change(node.type, before),
+                    at_line(sources, node.origin)});
     previous = id;
   }
   return columns(rows);
@@ -374,6 +400,7 @@ std::string plan_json(const Plan& plan, const SourceMap& sources, const PlanFact
                  {"members", facts.trace.search.members},
                  {"pairs", facts.trace.search.pairs},
                  {"bounded", facts.trace.search.bounded}}},
+               {"costs", Json::parse(facts.costs)},
                {"options", Json::parse(options)},
                {"nodes", nodes},
                {"applied", applied_json(sources, facts.trace)},

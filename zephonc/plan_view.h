@@ -16,10 +16,12 @@ struct PlanFacts {
   const Trace& trace;
   double written_ns = 0;                 ///< of the program as written, for each row of a source
   std::vector<std::string> relaxations;  ///< that are on
+  std::string costs = "{}";              ///< JSON: where they come from
 };
 
 /// The typed graph: a line a node, sources first, with the fields' types and source lines.
-std::string graph_text(const Graph& graph, const SourceMap& sources);
+/// `as_written`: what stands for several operators (`split(...)`) is shown as it was written; else behind what it became.
+std::string graph_text(const Graph& graph, const SourceMap& sources, bool as_written);
 std::string graph_dot(const Graph& graph, const SourceMap& sources, const std::string& title);
 std::string graph_json(const Graph& graph, const SourceMap& sources, const std::string& stage);
 
@@ -30,6 +32,10 @@ std::string plan_dot(const Plan& plan, const SourceMap& sources, const std::stri
 std::string plan_json(const Plan& plan, const SourceMap& sources, const PlanFacts& facts, const std::string& options);
 /// "source -> decode_region, resize -> batch -> deliver".
 std::string plan_one_line(const Plan& plan);
+
+/// What stands for several operators, such as `split(part, by=x, train=0.9, val=0.1)`, as it is written in the program;
+/// empty of any other step.
+std::string composite_step(const SourceMap& sources, const Node& node);
 
 /// "f32[3, 224, 224]" of each field, or the difference to the type before: what a step added or took away.
 std::string type_change(const StreamType& type, const StreamType* before);

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "ops/all_ops.h"
+#include "ops/file_io.h"
 #include "zephonc/console.h"
 #include "zephonc/sinks/json_text.h"
 #include "zephonc/steps.h"
@@ -80,13 +81,14 @@ std::string content_text(const Value& value) {
 std::optional<int> SampleSearch::read_id(const std::string& text, SampleId& id) const {
   if (parse_id(text, id)) return std::nullopt;
   std::vector<SampleId> found;
+  const std::string wanted = text.empty() ? text : shown_file(text);  // as sources describe it: a line end is a `?`
   for (NodeId at : graph_.topological()) {
     const Node& node = graph_.node(at);
     if (!node.inputs.empty()) continue;
     const Source& source = sources().at(at);
     for (uint64_t position = 0; position < source.size(); ++position) {
       const std::string name = source.describe(position);
-      if (name == text || name.ends_with("/" + text)) found.push_back(sources().identity(at, position, {}));
+      if (name == wanted || name.ends_with("/" + wanted)) found.push_back(sources().identity(at, position, {}));
     }
   }
   if (found.size() == 1) {

@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "graph/expr_set.h"
 #include "graph/identity_text.h"
@@ -18,8 +20,10 @@
 #include "optimizer/rules/all_rules.h"
 #include "runtime/reference/sample_evaluator.h"
 #include "zephonc/console.h"
+#include "zephonc/cost_store.h"
 #include "zephonc/costs_file.h"
 #include "zephonc/files.h"
+#include "zephonc/lineage.h"
 #include "zephonc/machine_limits.h"
 #include "zephonc/sinks/digest.h"
 #include "zephonc/steps.h"
@@ -137,6 +141,14 @@ std::string Session::fingerprint() const {
   // What the program means, not how it is written: imports are part of it, comments and layout are not.
   std::string all = fmt::format("{}\nseed={}\n{}", ZEPHON_VERSION, program_->seed, identity_text(program_->graph));
   for (const std::string& name : relaxations()) all += "relaxed: " + name + "\n";
+  const std::string constants = data_constants();
+  constants_digest_ = hex_digest(constants);
+  return hex_digest(all + constants);
+}
+
+/// The content of side tables and the names of folders that the program means by its constants.
+std::string Session::data_constants() const {
+  std::string all;
   DataConstants constants(graph(), base_dir_);
   ExprSet seen;
   auto add = [&](ExprId root) {
@@ -152,7 +164,82 @@ std::string Session::fingerprint() const {
     for (const Assign& assign : graph().node(id).assigns) add(assign.expr);
     if (graph().node(id).predicate.valid()) add(graph().node(id).predicate);
   }
-  return hex_digest(all);
+  return all;
+}
+
+std::shared_ptr<const OpenSources> Session::open(Failure& failure) const {
+  if (!opened_ && !not_opened_) {
+    Failure why;
+    opened_ = open_sources(graph(), {base_dir_}, why);
+    if (!opened_) not_opened_ = std::move(why);
+  }
+  if (not_opened_) failure = *not_opened_;
+  return opened_;
+}
+
+bool Session::uses_measured() const {
+  const char* variable = std::getenv("ZEPHON_MEASURED");
+  return !options_.no_measured && options_.costs.empty() && options_.measured.empty() &&
+         (variable == nullptr || std::string_view(variable) != "off");
+}
+
+std::string Session::data_place() const {
+  std::error_code error;
+  return std::filesystem::weakly_canonical(base_dir_, error).string() + "\n" + source_lineage(graph());
+}
+
+std::string Session::data_identity(const OpenSources& sources) const {
+  if (constants_digest_.empty()) constants_digest_ = hex_digest(data_constants());
+  return hex_digest(sources.fingerprint() + constants_digest_);
+}
+
+std::optional<int> Session::use_costs(Machine& machine) const {
+  cost_origin_ = {};
+  if (!options_.costs.empty()) {
+    cost_origin_.fixed = options_.costs;
+    return read_costs(options_.costs, machine);
+  }
+  if (!options_.measured.empty()) {
+    cost_origin_.fixed = options_.plan;
+    std::string error;
+    const auto json = nlohmann::ordered_json::parse(options_.measured, nullptr, false);
+    if (machine_of(json, machine, error)) return std::nullopt;
+    say(fmt::format("zephonc: `{}`: {}", options_.plan, error));
+    return kExitUsage;
+  }
+  cost_origin_.ignored = !uses_measured();
+  if (cost_origin_.ignored) return std::nullopt;
+  const CostStore store;
+  if (const auto calibration = store.calibration()) {
+    machine.operators = std::make_shared<const OperatorCosts>(calibration->operators);
+    machine.ns_per_kernel_call = calibration->ns_per_kernel_call;
+    machine.ns_per_row_and_step = calibration->ns_per_row_and_step;
+    machine.bytes_per_ns = calibration->bytes_per_ns;
+    cost_origin_.machine = calibration->when;
+  }
+  // Sources are opened for it only where there is something to know of them.
+  const std::string place = data_place();
+  if (!store.has_facts(place)) return std::nullopt;
+  Failure failure;
+  const auto sources = open(failure);
+  if (!sources) return std::nullopt;  // a run will say so
+  const auto facts = store.facts(place, data_identity(*sources));
+  if (!facts) return std::nullopt;
+  use_data(machine, known_of(*facts, filter_lineage(graph())), all_ops());
+  cost_origin_.data = facts->when;
+  return std::nullopt;
+}
+
+void Session::learn(const Plan& plan, const RunResult& result) const {
+  if (!uses_measured() || result.steps.empty()) return;
+  const CostStore store;
+  Failure failure;
+  const auto sources = open(failure);
+  if (!store.usable() || !sources) return;
+  const std::string place = data_place(), identity = data_identity(*sources);
+  CostStore::Facts facts;
+  if (store.has_facts(place)) facts = store.facts(place, identity).value_or(CostStore::Facts());
+  if (facts.learn(facts_of_run(plan, result, filter_lineage(graph())))) store.keep(place, identity, facts);
 }
 
 std::vector<std::string> Session::side_files() const {
@@ -183,10 +270,7 @@ std::optional<int> Session::optimizer_options(OptimizeOptions& out) const {
   out.plan.memory = memory();
   out.plan.seed = program_->seed;
   out.plan.base_dir = base_dir_;
-  if (!options_.costs.empty()) {
-    if (auto code = read_costs(options_.costs, out.plan.machine)) return code;
-  }
-  return std::nullopt;
+  return use_costs(out.plan.machine);
 }
 
 std::optional<int> Session::optimize_program(const Graph& graph, const OptimizeOptions& how,

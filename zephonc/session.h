@@ -9,6 +9,7 @@
 #include "frontend/frontend.h"
 #include "graph/evaluator.h"
 #include "optimizer/optimizer.h"
+#include "runtime/flow/runner.h"
 #include "runtime/reference/sources.h"
 #include "zephonc/command_line.h"
 
@@ -45,6 +46,18 @@ class Session {
   /// Paths of what the program reads besides its sources: the files that it imports, and its side tables.
   std::vector<std::string> side_files() const;
   uint32_t line_of(const Span& span) const;
+  /// The sources, opened once. Null, and why in `failure`, where they cannot be.
+  std::shared_ptr<const OpenSources> open(Failure& failure) const;
+  /// Where costs come from, as optimizer_options() found it.
+  struct CostOrigin {
+    std::string machine;   ///< when this machine was calibrated; empty: costs are those that operators declare
+    std::string data;      ///< when runs over this data were measured; empty: never
+    std::string fixed;     ///< the file of `--costs`, or of `--plan`
+    bool ignored = false;  ///< asked to use nothing that was measured
+  };
+  const CostOrigin& cost_origin() const { return cost_origin_; }
+  /// Keeps what a run has measured of its data, for the plans to come.
+  void learn(const Plan& plan, const RunResult& result) const;
   /// What stands there, at most one line of it.
   std::string text_of(const Span& span) const;
   int threads() const;
@@ -66,6 +79,11 @@ class Session {
   std::string replay_command(const RunFailure& failure) const;
 
  private:
+  std::optional<int> use_costs(Machine& machine) const;
+  bool uses_measured() const;
+  std::string data_place() const;
+  std::string data_identity(const OpenSources& sources) const;
+  std::string data_constants() const;
   std::optional<std::string> how_to_drop(const Failure& failure) const;
   std::optional<Program> compile_with(const std::map<std::string, std::string>& params);
 
@@ -75,6 +93,10 @@ class Session {
   FileId file_;
   std::optional<Program> program_;
   std::string base_dir_, expected_hash_;
+  mutable CostOrigin cost_origin_;
+  mutable std::shared_ptr<const OpenSources> opened_;
+  mutable std::optional<Failure> not_opened_;
+  mutable std::string constants_digest_;  // of data_constants(), once known
 };
 
 /// Without what a quoted text would have to escape: `?` stands for it.

@@ -66,6 +66,14 @@ std::vector<Histogram::Bin> Histogram::bins() const {
 
 template <class T>
 void FieldStatistics::add_numbers(const TensorRef& value, double (*to_double)(T)) {
+  // A double does not hold every i64.
+  using Real = std::conditional_t<std::is_same_v<T, int64_t>, long double, double>;
+  auto real = [&](T x) -> Real {
+    if constexpr (std::is_same_v<T, int64_t>)
+      return static_cast<long double>(x);
+    else
+      return to_double(x);
+  };
   const T* data = static_cast<const T*>(value.data);
   const int64_t size = value.size();
   int64_t channels = 1;
@@ -94,24 +102,25 @@ void FieldStatistics::add_numbers(const TensorRef& value, double (*to_double)(T)
     const T* at = data + (axis_ == Axis::Last ? c : c * each);
     Moments own;
     long double sum = 0;
-    own.least = INFINITY;
-    own.most = -INFINITY;
+    Real least = INFINITY, most = -INFINITY;
     for (int64_t i = 0; i < each; ++i) {
-      const double x = to_double(at[i * step]);
+      const Real x = real(at[i * step]);
       if (!std::isfinite(x)) {
         ++odd_;
         continue;
       }
       ++own.count;
       sum += x;
-      own.least = std::min(own.least, x);
-      own.most = std::max(own.most, x);
-      if (sizeof(T) > 1) histogram_.add(x);
+      least = std::min(least, x);
+      most = std::max(most, x);
+      if (sizeof(T) > 1) histogram_.add(static_cast<double>(x));
     }
+    own.least = least;
+    own.most = most;
     if (own.count == 0) continue;
     own.mean = sum / static_cast<long double>(own.count);
     for (int64_t i = 0; i < each; ++i) {
-      const double x = to_double(at[i * step]);
+      const Real x = real(at[i * step]);
       if (!std::isfinite(x)) continue;
       const long double distance = x - own.mean;
       own.squares += distance * distance;

@@ -16,7 +16,7 @@ namespace zephon {
 struct Moments {
   uint64_t count = 0;
   long double mean = 0, squares = 0;  ///< squares: sum of the squared distances to the mean
-  double least = 0, most = 0;
+  long double least = 0, most = 0;  ///< exact, of every type
 
   void join(const Moments& other);
   /// Of all values, not of a sample drawn from more: divides by the count.

@@ -61,12 +61,30 @@ void RunWatch::loop() {
                         human_seconds(seconds()), options_.status()));
       });
     }
+    break_silence();
     if (options_.progress) draw_progress();
     if (!stalled_) continue;
     if (stalled_at == 0) stalled_at = seconds();
     // A thread that hangs in the kernel cannot be joined. What was written so far carries a temporary name.
     if (seconds() - stalled_at > kGrace) _exit(kExitRun);
   }
+}
+
+// A run that delivers nothing may wait for ever, by the program: an endless stream of which a filter drops everything.
+void RunWatch::break_silence() {
+  const double now = seconds();
+  if (records() != heard_records_) {
+    heard_records_ = records();
+    heard_at_ = now;
+  }
+  if (heard_at_ < 0 || now - heard_at_ < options_.quiet_seconds || stop_ || stalled_) return;
+  heard_at_ = -1;
+  say_above([&] {
+    say(
+        fmt::format("nothing was delivered for {}; this is what every operator is doing (Ctrl-C ends the run, `run "
+                    "--stall-timeout S` does so by itself):\n{}",
+                    human_seconds(options_.quiet_seconds), options_.status ? options_.status() : ""));
+  });
 }
 
 void RunWatch::draw_progress() {

@@ -18,6 +18,7 @@ struct WatchOptions {
   bool progress = false;
   uint64_t expected_records = 0;            ///< 0: unknown
   std::function<std::string()> status;      ///< what every operator is doing; from the watcher's thread
+  double quiet_seconds = 30;                ///< a silence that is worth a word, and what every operator is doing
   std::function<std::string()> bottleneck;  ///< name of the operator that holds up the others, or ""
 };
 
@@ -55,6 +56,7 @@ class RunWatch {
 
  private:
   void loop();
+  void break_silence();
   void draw_progress();
   void clear_progress();
 
@@ -67,6 +69,8 @@ class RunWatch {
   uint64_t first_samples_ = 0;
   double shown_at_ = 0, shown_rate_ = 0;
   uint64_t shown_samples_ = 0;
+  uint64_t heard_records_ = 0;  ///< when `heard_at_` was noted; negative `heard_at_`: it was said
+  double heard_at_ = 0;
   bool shown_ = false;
   std::mutex mutex_, terminal_;
   std::condition_variable wake_;

@@ -51,19 +51,4 @@ std::optional<int32_t> pass_count(const Graph& graph, NodeId node) {
   return past(up + down, node);
 }
 
-double row_factor(const Graph& graph, const Node& node) {
-  if (is_filter(node)) return selectivity(graph, node.predicate);
-  const StreamType* input = node.inputs.empty() ? nullptr : &graph.node(node.inputs[0]).type;
-  switch (node.op->cls) {
-    case OpClass::Subset:
-      return 0.5;
-    case OpClass::ManyToOne:
-      return node.type.batch ? 1.0 / static_cast<double>(std::max<int64_t>(node.type.batch->size, 1)) : 1;
-    case OpClass::OneToMany:
-      return input && input->batch ? static_cast<double>(input->batch->size) : 1;
-    default:
-      return 1;
-  }
-}
-
 }  // namespace zephon

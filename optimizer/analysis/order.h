@@ -21,7 +21,5 @@ bool moves_by_arrival(const Node& node);
 bool is_renumbering(const Graph& graph, const Node& node);
 /// How many repeats stand on each way from a source by `node` to the output; none where the ways differ.
 std::optional<int32_t> pass_count(const Graph& graph, NodeId node);
-/// Expected rows out per row in, where nothing is measured.
-double row_factor(const Graph& graph, const Node& node);
 
 }  // namespace zephon

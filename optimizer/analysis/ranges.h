@@ -2,6 +2,7 @@
 // Between what numbers the elements of an expression lie, and whether an operation can fail on such. Found by running
 // the operators' own kernels on intervals, so nothing here knows an operator.
 
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,7 +46,7 @@ class Ranges {
     bool may_fail = false;
   };
   const Graph& graph_;
-  std::vector<Fact> facts_;  // by expression; arguments have smaller ids than their users
+  std::deque<Fact> facts_;  // by expression, never moved: of() hands out references; arguments stand before their users
 };
 
 /// The operation may fail on some good arguments of the types that it has here. Strings: what the operator declares.

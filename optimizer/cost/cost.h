@@ -1,9 +1,10 @@
 #pragma once
-// The cost model: OpCost of each operator, shapes, and a Machine. Deterministic; contains no operator's name.
+// The cost model: what operators cost, shapes, and a Machine. Deterministic; contains no operator's name.
 
 #include <vector>
 
 #include "graph/graph.h"
+#include "graph/kernel.h"
 #include "optimizer/cost/machine.h"
 
 namespace zephon {
@@ -18,6 +19,15 @@ int64_t fixed_bytes(const Type& type);
 double own_ns(const Graph& graph, ExprId expr, const Machine& machine);
 /// Nanoseconds per sample of everything below the roots, each shared expression once.
 double tree_ns(const Graph& graph, const std::vector<ExprId>& roots, const Machine& machine);
+/// Nanoseconds per sample of a kernel. Not the sum of its parts: what lies between its operations is never written,
+/// only the roots are; what two of them share is computed once; and of what a view of the same kernel cuts away nothing
+/// is. `inside` is interior(graph, group).
+double kernel_ns(const Graph& graph, const KernelGroup& group, const std::vector<ExprId>& inside,
+                 const Machine& machine);
+/// The share of rows that a filter keeps: as measured, or as assumed by its form.
+double kept_share(const Graph& graph, const Node& filter, const Machine& machine);
+/// Rows out for each row in. Expressions below a batch are for each member: so members are the rows there, too.
+double row_factor(const Graph& graph, const Node& node, const Machine& machine);
 /// Nanoseconds per row that enters the lowest of `depth` nodes, which are `top`, its first input, and so on.
 double chain_ns(const Graph& graph, NodeId top, int depth, const Machine& machine);
 }  // namespace zephon

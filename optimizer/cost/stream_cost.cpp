@@ -20,13 +20,6 @@ uint64_t hash_of(ExprId id) { return mix(static_cast<uint64_t>(id.index) + 0x9E3
 
 }  // namespace
 
-double StreamCost::own(ExprId expr) {
-  const auto at = static_cast<size_t>(expr.index);
-  if (at >= own_.size()) own_.resize(std::max(graph_.expr_count(), at + 1), -1);
-  if (own_[at] < 0) own_[at] = own_ns(graph_, expr, machine_);
-  return own_[at];
-}
-
 const std::vector<ExprId>& StreamCost::form(const std::vector<ExprId>& roots) {
   if (!forms_) return roots;
   auto [it, fresh] = known_forms_.try_emplace(roots);
@@ -40,17 +33,11 @@ double StreamCost::evaluate(Front& front, const std::vector<ExprId>& roots) {
   if (fresh) {
     ExprSet ready = front.ready;
     for (const KernelGroup& group : make_groups(graph_, form(roots), {}, ready, true)) {
-      work.ns += machine_.ns_per_row_and_step;
-      const bool columnar = group.kind == KernelGroup::Kind::Columnar;
-      if (!columnar) work.ns += machine_.ns_per_kernel_call;
-      for (ExprId id : interior(graph_, group)) {
-        work.ns += own(id);
-        if (columnar) work.made.push_back(id);  // stored where something below asks for it
-      }
-      for (ExprId root : group.roots) {
-        work.ns += expected_bytes(graph_.expr(root).type, machine_) / machine_.bytes_per_ns;
-        work.made.push_back(root);
-      }
+      const std::vector<ExprId> inside = interior(graph_, group);
+      work.ns += kernel_ns(graph_, group, inside, machine_);
+      // Of a group of columns all is stored that something below asks for.
+      if (group.kind == KernelGroup::Kind::Columnar) work.made.insert(work.made.end(), inside.begin(), inside.end());
+      work.made.insert(work.made.end(), group.roots.begin(), group.roots.end());
     }
   }
   for (ExprId id : work.made)
@@ -77,24 +64,22 @@ void StreamCost::pass(Front& front, const Node& node, const FieldSet& live) {
   if (is_filter(node)) {
     const ExprId predicate = resolve(graph_, reads_, node.predicate, front.env);
     front.ns += front.rows * (evaluate(front, {predicate}) + machine_.ns_per_row_and_step);
-    front.rows *= row_factor(graph_, node);
+    front.rows *= row_factor(graph_, node, machine_);
     return;
   }
   if (node.op->cls == OpClass::Hint) {
     if (node.op->algebra.keeps_rows) flush(front, live_above(graph_, node, live));
     return;
   }
-  // Expressions below a batch are for each member: so members are the rows there, too.
-  const bool counts_members = node.op->cls == OpClass::ManyToOne || node.op->cls == OpClass::OneToMany;
   if (!is_renumbering(graph_, node)) {
     const FieldSet needed = live_above(graph_, node, live);
     flush(front, needed);
     // The step takes each row over; but a batch is written where it is read.
-    if (!counts_members)
+    if (node.op->cls != OpClass::ManyToOne && node.op->cls != OpClass::OneToMany)
       for (const Field& f : graph_.node(node.inputs[0]).type.fields)
         if (needed.contains(f.name)) front.ns += front.rows * expected_bytes(f.type, machine_) / machine_.bytes_per_ns;
   }
-  if (!counts_members) front.rows *= row_factor(graph_, node);
+  front.rows *= row_factor(graph_, node, machine_);
 }
 
 uint64_t StreamCost::key(const Front& front, const FieldSet& live) const {

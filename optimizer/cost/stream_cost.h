@@ -51,13 +51,11 @@ class StreamCost {
   Front stream(NodeId top, const std::vector<FieldSet>& live);
   double evaluate(Front& front, const std::vector<ExprId>& roots);
   const std::vector<ExprId>& form(const std::vector<ExprId>& roots);
-  double own(ExprId expr);
 
   Graph& graph_;
   const Machine& machine_;
   const Forms forms_;
   Reads reads_;
-  std::vector<double> own_;  // by expression; below 0: not asked yet
   std::map<std::vector<ExprId>, std::vector<ExprId>> known_forms_;
   std::map<std::pair<uint64_t, std::vector<ExprId>>, Work> known_;  // by what is ready and what is asked for
 };

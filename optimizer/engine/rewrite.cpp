@@ -1,5 +1,5 @@
 // One sweep goes over the nodes, source outward; at each place the rules of the phase are tried in their order, from
-// the first again after each application, so that a step which moves k places costs k applications and no search.
+// the first again after each application, and a rule may take a step past a whole row of others at once.
 // Expressions are rewritten bottom-up, each once per rule and node. A phase ends when a whole sweep changes nothing.
 #include "optimizer/engine/rewrite.h"
 
@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <unordered_map>
 
 #include "graph/expr_set.h"
@@ -20,8 +21,9 @@ constexpr int kMostSweeps = 64;
 
 class Engine final : public Rewriter {
  public:
-  Engine(Graph& graph, Door& door, const OpTable& ops, const Machine& machine, bool verify)
-      : graph_(graph), door_(door), ops_(ops), machine_(machine), verify_(verify) {}
+  Engine(Graph& graph, Door& door, const OpTable& ops, const Machine& machine, bool verify,
+         const StepRanks* ranks = nullptr)
+      : graph_(graph), door_(door), ops_(ops), machine_(machine), verify_(verify), ranks_(ranks) {}
 
   void run(std::span<const RuleEntry> rules, std::initializer_list<Phase> phases) {
     choose(rules, phases);
@@ -34,12 +36,12 @@ class Engine final : public Rewriter {
 
   /// All rules of the phase on the expressions of one node, until none changes anything.
   void settle(NodeId id) {
-    for (size_t i = 0; i < rules_.size();) i = in_node(*rules_[i], id) ? 0 : i + 1;
+    for (size_t i = 0; i < rules_.size();) i = in_node(*rules_[i]->rule, id) ? 0 : i + 1;
   }
   void choose(std::span<const RuleEntry> rules, std::initializer_list<Phase> phases) {
     for (const RuleEntry& entry : rules)
       if (std::ranges::find(phases, entry.phase) != phases.end() && door_.enabled(*entry.rule))
-        rules_.push_back(entry.rule);
+        rules_.push_back(&entry);
   }
 
   Graph& graph() override { return graph_; }
@@ -48,15 +50,21 @@ class Engine final : public Rewriter {
   int users(NodeId node) const override {
     return static_cast<int>(users_.at(index(node)).size()) + (graph_.output() == node);
   }
+  NodeId reader(NodeId node) const override {
+    const std::vector<NodeId>& readers = users_.at(index(node));
+    return readers.size() == 1 && graph_.output() != node ? readers.front() : NodeId{};
+  }
+  size_t reach() const override { return graph_.node_count(); }
   double tree_ns(ExprId expr) const override { return zephon::tree_ns(graph_, {expr}, machine_); }
   double own_ns(ExprId expr) const override { return zephon::own_ns(graph_, expr, machine_); }
   double elements(ExprId expr) const override { return expected_elements(graph_.expr(expr).type, machine_); }
+  const Machine& machine() const override { return machine_; }
 
   const std::vector<ExprId>& expr_users(ExprId expr) const override {
     static const std::vector<ExprId> kNone;
     asked_for_users_ = true;
     if (!users_known_) find_expr_users();
-    auto it = expr_users_.find(expr);
+    auto it = expr_users_.find(expr.index);
     return it == expr_users_.end() ? kNone : it->second;
   }
 
@@ -69,9 +77,10 @@ class Engine final : public Rewriter {
     exchange_steps(graph_, outer, inner);
     users_[index(inner)] = std::move(users_[index(outer)]);
     users_[index(outer)] = {inner};
-    // What nothing below `outer` needed, `inner` may (the key of a bucketing batch), now that it is below.
     live_[index(inner)] = std::move(live_[index(outer)]);
-    live_[index(outer)] = live_above(graph_, graph_.node(inner), live_[index(inner)]);
+    // What `inner` needs or passes on, and what `outer` itself assigns.
+    live_[index(outer)] = live_[index(source)];
+    live_[index(outer)].insert_all(live_[index(inner)]);
   }
 
   void remove(NodeId node) override {
@@ -128,9 +137,9 @@ class Engine final : public Rewriter {
   bool at_place(NodeId id) {
     bool changed = false;
     for (size_t i = 0; i < rules_.size() && users(id) > 0;) {
-      const Rule& rule = *rules_[i];
+      const Rule& rule = *rules_[i]->rule;
       const NodeId user = users_[index(id)].empty() ? NodeId{} : users_[index(id)].front();
-      if (!(rule.match_node ? at_node(rule, id, user) : in_node(rule, id))) {
+      if (!(rule.match_node ? at_node(*rules_[i], id, user) : in_node(rule, id))) {
         ++i;
         continue;
       }
@@ -141,9 +150,9 @@ class Engine final : public Rewriter {
     return changed;
   }
 
-  std::string_view refusing_guard(const Rule& rule, const Match& match) {
+  std::string_view refusing_guard(const Rule& rule, const Match& match, bool whatever_it_costs = false) {
     for (const Guard& guard : rule.guards)
-      if (!guard.holds(*this, match)) return guard.name;
+      if (!(guard.cost && whatever_it_costs) && !guard.holds(*this, match)) return guard.name;
     return {};
   }
 
@@ -157,25 +166,52 @@ class Engine final : public Rewriter {
     return door_.keeps_texts() ? to_text(graph_, id) : std::string();
   }
 
-  double cost(const Rule& rule, NodeId top) const {
-    return rule.depth ? chain_ns(graph_, top, rule.depth, machine_) : 0;
+  double cost(const Rule& rule, const Match& match, NodeId top) const {
+    const int depth = match.row.empty() ? rule.depth : static_cast<int>(match.row.size()) + 1;
+    return rule.depth ? chain_ns(graph_, top, depth, machine_) : 0;
   }
 
-  bool at_node(const Rule& rule, NodeId id, NodeId user) {
+  /// What a row makes that the filter above it has made: equal only when the fields are what stands for them.
+  double taken_twice_ns(const Match& match) const {
+    const Node& filter = graph_.node(match.outer);
+    ExprSet seen(graph_.topological(filter.predicate));
+    double ns = 0;
+    for (const Assign& a : match.taken_of_row())
+      for (ExprId id : add_below(graph_, a.expr, seen)) ns += own_ns(id);
+    return ns * row_factor(graph_, filter, machine_);
+  }
+
+  /// Where the places of both are known, `outer` should pass the step above it.
+  std::optional<bool> should_pass(NodeId outer, NodeId above) const {
+    if (!ranks_) return std::nullopt;
+    const auto mine = ranks_->find(outer), theirs = ranks_->find(above);
+    if (mine == ranks_->end() || theirs == ranks_->end()) return std::nullopt;
+    return mine->second < theirs->second;
+  }
+
+  bool at_node(const RuleEntry& entry, NodeId id, NodeId user) {
+    const Rule& rule = *entry.rule;
     Match match;
     match.outer = id;
     if (!rule.match_node(*this, id, match)) return false;
     const Span place = graph_.node(id).origin;
     const int32_t step = graph_.node(id).step;
-    if (const std::string_view guard = refusing_guard(rule, match); !guard.empty()) {
+    const std::optional<bool> passes = entry.phase == Phase::Order ? should_pass(id, match.inner) : std::nullopt;
+    std::string_view guard = refusing_guard(rule, match, passes.value_or(false));
+    if (guard.empty() && passes == false) guard = "the search found no better place for the step above";
+    if (!guard.empty()) {
       door_.refused({&rule, place, step, text(id), guard});
       return false;
     }
-    Application a{&rule, place, step, text(id), cost(rule, id), 0, {}, {}};
+    if (passes)
+      match.row.erase(std::ranges::find_if(match.row, [&](NodeId above) { return should_pass(id, above) != true; }),
+                      match.row.end());
+    Application a{&rule, place, step, text(id), cost(rule, match, id), 0, {}, {}};
     if (door_.keeps_texts()) a.before = to_text(graph_);
     rule.apply_node(*this, match);
     // The place where the pattern stood is now what the same user reads.
-    a.cost_after = cost(rule, user.valid() ? graph_.node(user).inputs[0] : graph_.output());
+    a.cost_after = cost(rule, match, user.valid() ? graph_.node(user).inputs[0] : graph_.output());
+    if (!match.taken.empty()) a.cost_after -= taken_twice_ns(match);
     if (door_.keeps_texts()) a.after = to_text(graph_);
     door_.applied(std::move(a));
     return true;
@@ -185,33 +221,25 @@ class Engine final : public Rewriter {
     const std::vector<ExprId> roots = roots_of(id);
     ExprSet& hopeless = hopeless_[&rule];
     if (std::ranges::all_of(roots, [&](ExprId root) { return hopeless.contains(root); })) return false;
+    if (users_known_ && user_roots_ != roots) users_known_ = false;
     user_roots_ = roots;
-    users_known_ = false;
     std::vector<Application> applications;
-    std::map<ExprId, ExprId> done;
-    bool changed = false;
+    std::unordered_map<int32_t, ExprId> became;  // of those that changed
     auto now = [&](ExprId expr) {
-      auto it = done.find(expr);
-      return it == done.end() ? expr : it->second;
+      auto it = became.find(expr.index);
+      return it == became.end() ? expr : it->second;
     };
-    for (ExprId root : roots) {
-      for (ExprId expr : new_below(root, done, hopeless)) {
-        Expr copy = graph_.expr(expr);
-        bool moved = false, open = false;
-        for (ExprId& arg : copy.args) {
-          const ExprId to = now(arg);
-          moved |= to != arg;
-          open |= !hopeless.contains(arg);
-          arg = to;
-        }
-        asked_for_users_ = false;
-        bool matched = false;
-        done[expr] = at_expr(rule, id, moved ? graph_.add(std::move(copy)) : expr, applications, matched);
-        if (!moved && !open && !matched && !asked_for_users_) hopeless.insert(expr);
-      }
-      changed |= now(root) != root;
+    for (ExprId expr : all_below(roots, hopeless)) {
+      const ExprId over = graph_.with_args(expr, now);
+      const bool open =
+          std::ranges::any_of(graph_.expr(expr).args, [&](ExprId arg) { return !hopeless.contains(arg); });
+      asked_for_users_ = false;
+      bool matched = false;
+      const ExprId after = at_expr(rule, id, over, applications, matched);
+      if (after != expr) became.emplace(expr.index, after);
+      if (over == expr && !open && !matched && !asked_for_users_) hopeless.insert(expr);
     }
-    if (!changed) return false;
+    if (std::ranges::all_of(roots, [&](ExprId root) { return now(root) == root; })) return false;
     const std::string before = door_.keeps_texts() ? to_text(graph_) : "";
     for (size_t i = 0; i < roots.size(); ++i) set_root(id, i, now(roots[i]));
     const std::string after = door_.keeps_texts() ? to_text(graph_) : "";
@@ -223,25 +251,12 @@ class Engine final : public Rewriter {
     return true;
   }
 
-  /// Expressions below `root` that are neither in `done` nor in `without`, arguments first.
-  std::vector<ExprId> new_below(ExprId root, const std::map<ExprId, ExprId>& done, const ExprSet& without) const {
-    std::vector<ExprId> order, stack = {root};
-    ExprSet known;
-    auto is_done = [&](ExprId id) { return without.contains(id) || known.contains(id) || done.contains(id); };
-    while (!stack.empty()) {
-      const ExprId id = stack.back();
-      bool waits = false;
-      if (!is_done(id))
-        for (ExprId arg : graph_.expr(id).args)
-          if (!is_done(arg)) {
-            stack.push_back(arg);
-            waits = true;
-          }
-      if (waits) continue;
-      stack.pop_back();
-      if (is_done(id)) continue;
-      known.insert(id);
-      order.push_back(id);
+  /// Expressions below the roots but for those in `known`, arguments first.
+  std::vector<ExprId> all_below(const std::vector<ExprId>& roots, ExprSet known = {}) const {
+    std::vector<ExprId> order;
+    for (ExprId root : roots) {
+      const std::vector<ExprId> more = add_below(graph_, root, known);
+      order.insert(order.end(), more.begin(), more.end());
     }
     return order;
   }
@@ -261,8 +276,7 @@ class Engine final : public Rewriter {
     const ExprId after = rule.apply_expr(*this, match);
     if (after == expr) return expr;
     // What replaces an expression stands where it stood.
-    const std::vector<Span> origin = graph_.expr(expr).origin;
-    graph_.add_origin(after, origin);
+    graph_.inherit_origin(after, expr);
     if (door_.records())
       applications.push_back({&rule, place, n.step, text(expr), tree_ns(expr), tree_ns(after), {}, {}});
     return after;
@@ -283,41 +297,41 @@ class Engine final : public Rewriter {
   void find_expr_users() const {
     users_known_ = true;
     expr_users_.clear();
-    std::map<ExprId, ExprId> seen;
-    for (ExprId root : user_roots_) {
-      for (ExprId id : new_below(root, seen, {})) {
-        seen[id] = id;
-        for (ExprId arg : graph_.expr(id).args) {
-          std::vector<ExprId>& users = expr_users_[arg];
-          if (users.empty() || users.back() != id) users.push_back(id);
-        }
+    for (ExprId id : all_below(user_roots_))
+      for (ExprId arg : graph_.expr(id).args) {
+        std::vector<ExprId>& users = expr_users_[arg.index];
+        if (users.empty() || users.back() != id) users.push_back(id);
       }
-      expr_users_[root].push_back({});
-    }
+    for (ExprId root : user_roots_) expr_users_[root.index].push_back({});
   }
 
   /// Types list only fields that exist: what was assigned and then dropped as dead is gone below too.
   void forget_lost_fields(bool types_only = false) {
-    std::vector<FieldSet> exist(graph_.node_count());
     for (NodeId id : graph_.topological()) {
       Node& n = graph_.node(id);
-      FieldSet& mine = exist[index(id)];
-      const bool adds = n.inputs.empty() || n.op->cls == OpClass::Policy;
-      for (const Field& f : n.type.fields) {
-        bool here = adds;
-        for (NodeId input : n.inputs) here |= exist[index(input)].contains(f.name);
-        for (const Assign& a : n.assigns) here |= a.field == f.name;
-        if (here) mine.insert(f.name);
-      }
-      if (!types_only) n.type.fields.erase_if([&](const Field& f) { return !mine.contains(f.name); });
-      if (adds || n.op->infer_stream != nullptr) continue;
+      if (n.inputs.empty() || n.op->cls == OpClass::Policy) continue;
+      std::unordered_map<std::string_view, ExprId> assigned;
+      for (const Assign& a : n.assigns) assigned[a.field] = a.expr;
+      auto is_lost = [&](size_t i) {
+        const std::string& name = n.type.fields[i].name;
+        return !assigned.contains(name) && std::ranges::none_of(n.inputs, [&](NodeId input) {
+          const FieldList& above = graph_.node(input).type.fields;
+          return n.type.fields.shares_block(above, i) || above.find(name, i);
+        });
+      };
+      FieldSet lost;
+      for (size_t i = 0; i < n.type.fields.size() && !types_only; ++i)
+        if (is_lost(i)) lost.insert(n.type.fields[i].name);
+      if (!lost.empty()) n.type.fields.erase_if([&](const Field& f) { return lost.contains(f.name); });
+      if (n.op->infer_stream != nullptr) continue;
       // A field that was assigned another type, where nothing needed it, has the type of above again.
+      const FieldList& above = graph_.node(n.inputs[0]).type.fields;
       for (size_t i = 0; i < n.type.fields.size(); ++i) {
         const Field& f = n.type.fields[i];
-        const Field* above = graph_.node(n.inputs[0]).type.find(f.name);
-        const Type* type = above ? &above->type : nullptr;
-        for (const Assign& a : n.assigns)
-          if (a.field == f.name) type = &graph_.expr(a.expr).type;
+        const auto it = assigned.find(f.name);
+        if (it == assigned.end() && n.type.fields.shares_block(above, i)) continue;
+        const Field* there = it == assigned.end() ? above.find(f.name, i) : nullptr;
+        const Type* type = it != assigned.end() ? &graph_.expr(it->second).type : there ? &there->type : nullptr;
         if (type && *type != f.type) n.type.fields.set_type(i, Type(*type));
       }
     }
@@ -330,11 +344,12 @@ class Engine final : public Rewriter {
   const bool verify_;
   std::string_view last_applied_;
   Reads reads_{graph_};
-  std::vector<const Rule*> rules_;
+  const StepRanks* const ranks_;
+  std::vector<const RuleEntry*> rules_;
   std::vector<std::vector<NodeId>> users_;
   std::vector<FieldSet> live_;
   std::vector<ExprId> user_roots_;  // of the node that is being rewritten
-  mutable std::map<ExprId, std::vector<ExprId>> expr_users_;
+  mutable std::unordered_map<int32_t, std::vector<ExprId>> expr_users_;
   mutable bool users_known_ = false, asked_for_users_ = false;
   /// By rule: expressions that it matches neither at nor below, whoever uses them. They never change.
   std::unordered_map<const Rule*, ExprSet> hopeless_;
@@ -377,6 +392,13 @@ void exchange_steps(Graph& graph, NodeId outer, NodeId inner) {
   // `outer` sees the fields that `inner` saw; both see a stream of the kind that `outer` made.
   // What it assigns itself it has in any case: `inner` may still name a field that a removed step gave it.
   const FieldList& above = graph.node(source).type.fields;
+  if (o.assigns.empty() && o.type.fields.shares(i.type.fields)) {  // it makes none
+    o.type.fields = above;
+    i.type.batch = o.type.batch;
+    i.type.domain = o.type.domain;
+    i.type.endless = o.type.endless;
+    return;
+  }
   FieldList fields = above;
   for (size_t k = 0; k < o.type.fields.size(); ++k) {
     if (o.type.fields.shares_block(above, k)) continue;
@@ -391,8 +413,8 @@ void exchange_steps(Graph& graph, NodeId outer, NodeId inner) {
 }
 
 void rewrite(Graph& graph, std::span<const RuleEntry> rules, std::initializer_list<Phase> phases, Door& door,
-             const OpTable& ops, const Machine& machine, bool verify) {
-  Engine(graph, door, ops, machine, verify).run(rules, phases);
+             const OpTable& ops, const Machine& machine, bool verify, const StepRanks* ranks) {
+  Engine(graph, door, ops, machine, verify, ranks).run(rules, phases);
 }
 
 }  // namespace zephon

@@ -2,6 +2,7 @@
 // The single door that every rewrite goes through: disabled? match, guards, apply, verify, record.
 
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -11,10 +12,14 @@
 
 namespace zephon {
 
+/// The places of the steps of a stream, counted from the source, in an order that was found to be the best.
+using StepRanks = std::map<NodeId, size_t>;
+
 /// Runs those of `rules` that belong to one of `phases`, in their order, until none changes anything. Problems that the
-/// verifier finds go to the door: after each application with `verify`, else once at the end.
+/// verifier finds go to the door: after each application with `verify`, else once at the end. With `ranks`, rules of
+/// Phase::Order exchange steps that have one where that brings them nearer their places, whatever guards of cost say.
 void rewrite(Graph& graph, std::span<const RuleEntry> rules, std::initializer_list<Phase> phases, Door& door,
-             const OpTable& ops, const Machine& machine, bool verify);
+             const OpTable& ops, const Machine& machine, bool verify, const StepRanks* ranks = nullptr);
 
 /// What expressions become in the end, by those of `rules` that belong to Phase::Expressions.
 class SettledForms {

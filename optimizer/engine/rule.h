@@ -5,14 +5,17 @@
 // "Above" is nearer the source, where the rows come from; "below" is nearer the output: as the steps stand in a
 // program. A name such as push_filter_below_assign speaks of the printed tree, where the source is at the bottom.
 
+#include <algorithm>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "graph/graph.h"
 #include "graph/op_def.h"
 #include "optimizer/analysis/fields.h"
+#include "optimizer/cost/machine.h"
 
 namespace zephon {
 
@@ -20,6 +23,16 @@ namespace zephon {
 struct Match {
   NodeId outer, inner;
   ExprId expr, arg;
+  /// Steps that the outer one passes at once, lowest first; none: it passes the inner one.
+  std::vector<NodeId> row;
+  /// Assignments of steps of the row, lowest first, whose work the outer step does by itself when it has passed them.
+  std::vector<std::pair<NodeId, Assign>> taken;
+  std::vector<Assign> taken_of_row() const {
+    std::vector<Assign> found;
+    for (const auto& [step, assign] : taken)
+      if (std::find(row.begin(), row.end(), step) != row.end()) found.push_back(assign);
+    return found;
+  }
 };
 
 /// What a rule may ask and change. Nodes are edited in place; expressions are immutable.
@@ -31,6 +44,10 @@ class Rewriter {
   virtual Reads& reads() = 0;
   /// How many nodes read the output of `node` (the end of the pipeline counts as one).
   virtual int users(NodeId node) const = 0;
+  /// The one node that reads it; invalid where there are several or none.
+  virtual NodeId reader(NodeId) const { return {}; }
+  /// How many steps a rule may pass at once.
+  virtual size_t reach() const { return 1; }
   /// Exchanges `outer` and its only input `inner`, which has no other user: whoever read `outer` reads `inner` from now
   /// on.
   virtual void exchange(NodeId outer, NodeId inner) = 0;
@@ -47,6 +64,7 @@ class Rewriter {
   virtual double tree_ns(ExprId expr) const = 0;
   virtual double own_ns(ExprId expr) const = 0;
   virtual double elements(ExprId expr) const = 0;
+  virtual const Machine& machine() const = 0;
   /// Uses of `expr` among the expressions of the node that is being rewritten: the expressions that have it as an
   /// argument, and an invalid id for each assignment or predicate that it is.
   virtual const std::vector<ExprId>& expr_users(ExprId expr) const = 0;

@@ -1,7 +1,5 @@
 #include "optimizer/engine/trace.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "optimizer/engine/rule.h"
@@ -22,9 +20,9 @@ void Door::applied(Application application) {
 
 void Door::refused(Refusal refusal) {
   if (!records_) return;
-  std::string key = fmt::format("{} {} {} {} {}", refusal.rule->name, refusal.place.file.value, refusal.place.begin,
-                                refusal.step, refusal.guard);
-  if (known_.insert(std::move(key)).second) trace_.refused.push_back(std::move(refusal));
+  const Span& at = refusal.place;
+  if (known_.emplace(refusal.rule, at.file.value, at.begin, refusal.step, refusal.guard).second)
+    trace_.refused.push_back(std::move(refusal));
 }
 
 }  // namespace zephon

@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "frontend/diag/span.h"
@@ -79,7 +80,7 @@ class Door {
   bool records_ = true;
   size_t kept_bytes_ = 0;
   Trace trace_;
-  std::set<std::string> known_;
+  std::set<std::tuple<const Rule*, uint32_t, uint32_t, int32_t, std::string_view>> known_;  // of refusals
 };
 
 }  // namespace zephon

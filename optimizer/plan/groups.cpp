@@ -19,6 +19,7 @@ class Partition {
     for (ExprId root : roots) collect(root);
     for (ExprId root : roots)
       if (!is_given(root)) cuts_.insert(root);
+    find_later(also);
     find_cuts();
     for (ExprId id : also)
       if (done_.contains(id) && is_columnar(id)) cuts_.insert(id);
@@ -59,6 +60,22 @@ class Partition {
       done_.insert(id);
       order_.push_back(id);
       for (ExprId arg : at(id).args) ++uses_[arg];
+    }
+  }
+
+  /// What is computed here that `also` reads: a resampling among it is not made twice.
+  void find_later(const std::vector<ExprId>& also) {
+    if (std::ranges::none_of(order_, [this](ExprId id) { return is_generated_class(id, OpClass::Resample); })) return;
+    std::vector<ExprId> stack = also;
+    ExprSet seen;
+    while (!stack.empty()) {
+      const ExprId id = stack.back();
+      stack.pop_back();
+      if (!seen.insert(id) || is_given(id)) continue;
+      if (done_.contains(id))
+        ++uses_[id];
+      else
+        stack.insert(stack.end(), at(id).args.begin(), at(id).args.end());
     }
   }
 

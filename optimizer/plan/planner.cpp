@@ -211,7 +211,7 @@ class Planner {
       }
       Pending p = plan_stream(inputs[k], arm);
       FieldSet columns = needed;
-      if (pairs || joins) std::erase_if(columns, [&](const std::string& f) { return !node(inputs[k]).type.find(f); });
+      if (pairs || joins) columns.erase_if([&](const std::string& f) { return !node(inputs[k]).type.find(f); });
       if (holds) hold_verdict(p, columns);
       flush(p, columns);
       // A serial operator passes on what it is given; the arms of a merge must agree.
@@ -319,7 +319,7 @@ class Planner {
     n.concurrency = 1;
     n.on_batches = p.on_batches;
     n.label = node(id).op->name;
-    n.est_rows = row_factor(graph(), node(id));
+    n.est_rows = row_factor(graph(), node(id), options_.machine);
     switch (cls) {
       case OpClass::ManyToOne:
         n.kind = PlanNode::Kind::Batch;
@@ -350,27 +350,24 @@ class Planner {
 
   void add_step(PlanNode& n, ComputeStep s, double& rows, NodeId fallback) {
     if (s.kind == ComputeStep::Kind::Evaluate) {
-      double ns = options_.machine.ns_per_row_and_step;
-      if (s.group.kind != KernelGroup::Kind::Columnar) ns += options_.machine.ns_per_kernel_call;
+      const std::vector<ExprId> inside = interior(graph(), s.group);
       bool found = false;
-      for (ExprId id : interior(graph(), s.group)) {
-        ns += own_ns(graph(), id, options_.machine);
+      for (ExprId id : inside)
         if (auto written = step_of(id)) {
           carry(n, written->step, written->place);
           s.step = written->step;
           found = true;
         }
-      }
-      for (ExprId root : s.group.roots)
-        ns += expected_bytes(graph().expr(root).type, options_.machine) / options_.machine.bytes_per_ns;
       if (!found) s.step = node(fallback).step;
-      s.est_ns = ns;
+      s.est_ns = kernel_ns(graph(), s.group, inside, options_.machine);
     } else {
       s.step = node(fallback).step;
       s.est_ns = options_.machine.ns_per_row_and_step;
     }
     n.est_ns_per_row += rows * s.est_ns;
-    if (s.kind == ComputeStep::Kind::Filter) rows *= selectivity(graph(), s.predicate);
+    if (s.kind == ComputeStep::Kind::Filter)
+      rows *= s.filter.valid() ? kept_share(graph(), node(s.filter), options_.machine)
+                               : selectivity(graph(), s.predicate);
     n.steps.push_back(std::move(s));
   }
 
@@ -449,6 +446,7 @@ class Planner {
       s.kind = ComputeStep::Kind::Filter;
       while (written[static_cast<size_t>(s.place)].node != f.node) ++s.place;
       s.predicate = f.predicate;
+      if (is_filter(node(f.node))) s.filter = f.node;
       add_step(n, std::move(s), rows, f.node);
     }
     evaluate(n, targets, {}, ready, rows, p.nodes.empty() ? graph().output() : p.nodes.back());
@@ -537,37 +535,79 @@ class Planner {
       return;
     }
     double copied = 0;
-    for (const auto& [name, expr] : outputs) copied += expected_bytes(graph().expr(expr).type, options_.machine);
-    record(rules::BatchInPlace, batch, copied / options_.machine.bytes_per_ns, 0, std::string(node(batch).op->name));
-    if (!p.filters.empty()) split_filters(p, outputs);
+    for (const auto& [name, expr] : outputs) copied += memory_ns(expr);
+    Split split;
+    if (!p.filters.empty()) split = best_split(p, outputs);
+    if (split.ns > copied) {
+      door_.refused({&rules::BatchInPlace, node(batch).origin, node(batch).step, std::string(node(batch).op->name),
+                     rules::BatchInPlace.guards[1].name});
+      flush(p, needed);
+      batches_[p.base.index] = size;
+      return;
+    }
+    record(rules::BatchInPlace, batch, copied, split.ns, std::string(node(batch).op->name));
+    if (!p.filters.empty()) split_filters(p, split.carried, outputs);
     add_stage(p, outputs);
     if (!options_.chunk) at(p.base).chunk_rows = size;
   }
 
+  double memory_ns(ExprId id) const {
+    return expected_bytes(plan_.graph.expr(id).type, options_.machine) / options_.machine.bytes_per_ns;
+  }
+
   static bool is_small(const Type& type) { return type.is_scalar(); }
 
-  /// Puts the pending filters into a stage of their own; `outputs` become expressions over its columns.
-  void split_filters(Pending& p, std::vector<std::pair<std::string, ExprId>>& outputs) {
-    // What the filters compute on their way is not computed again.
-    ExprSet known;
-    std::vector<ExprId> targets;
-    for (const auto& [name, expr] : outputs) targets.push_back(expr);
+  /// How a stage is cut below its filters: what is passed on of that which the filters compute on their way, and what it
+  /// costs a row that they keep, to pass that on and to compute the rest again.
+  struct Split {
+    ExprSet carried;
+    double ns = 0;
+  };
+  Split best_split(const Pending& p, const std::vector<std::pair<std::string, ExprId>>& outputs) {
+    std::vector<ExprId> stack;
+    for (const auto& [name, expr] : outputs) stack.push_back(expr);
+    const std::vector<ExprId> targets = stack;
+    ExprSet in_memory, computed;
     for (const PendingFilter& f : p.filters)
-      make_groups(graph(), {f.predicate}, targets, known, door_.enabled(rules::FuseKernels));
+      for (const KernelGroup& group :
+           make_groups(graph(), {f.predicate}, targets, in_memory, door_.enabled(rules::FuseKernels)))
+        computed.insert_all(interior(graph(), group));
+    Split split;
+    ExprSet seen;
+    while (!stack.empty()) {
+      const ExprId id = stack.back();
+      stack.pop_back();
+      if (is_leaf(graph().expr(id)) || !seen.insert(id)) continue;
+      if (in_memory.contains(id) && memory_ns(id) < tree_ns(graph(), {id}, options_.machine)) {
+        split.carried.insert(id);
+        split.ns += memory_ns(id);
+        continue;
+      }
+      if (computed.contains(id)) split.ns += own_ns(graph(), id, options_.machine);
+      const std::vector<ExprId>& args = graph().expr(id).args;
+      stack.insert(stack.end(), args.begin(), args.end());
+    }
+    return split;
+  }
+
+  /// Puts the pending filters into a stage of their own; `outputs` become expressions over its columns, of which
+  /// `carried` are some.
+  void split_filters(Pending& p, const ExprSet& carried, std::vector<std::pair<std::string, ExprId>>& outputs) {
     std::map<ExprId, std::string> names;
     std::vector<std::pair<std::string, ExprId>> passed;
     FieldSet fields, invented;
+    const auto column = [&](ExprId id) {
+      auto [it, fresh] = names.emplace(id, std::string());
+      if (fresh) {
+        it->second = fmt::format("${}", invented_count_++);
+        invented.insert(it->second);
+        passed.emplace_back(it->second, id);
+      }
+      return field(it->second, Type(graph().expr(id).type));
+    };
+    std::map<ExprId, ExprId> done;
     for (auto& [name, expr] : outputs) {
-      expr = graph().rewrite(expr, [&](ExprId id) {
-        if (!known.contains(id)) return id;
-        auto [it, fresh] = names.emplace(id, std::string());
-        if (fresh) {
-          it->second = fmt::format("${}", invented_count_++);
-          invented.insert(it->second);
-          passed.emplace_back(it->second, id);
-        }
-        return field(it->second, Type(graph().expr(id).type));
-      });
+      expr = above_columns(expr, carried, column, done);
       add_reads(graph(), expr, fields);
     }
     for (const std::string& name : fields)
@@ -575,12 +615,42 @@ class Planner {
         const Type type = column_type(p.base, name);
         passed.emplace_back(name, field(name, type));
       }
-    // A value replaced inside another replaced value is not read.
-    std::erase_if(passed, [&](const auto& entry) { return !fields.contains(entry.first); });
     const std::vector<NodeId> nodes = p.nodes;
     add_stage(p, passed);
     for (NodeId id : nodes)
       if (!is_filter(node(id))) p.nodes.push_back(id);
+  }
+
+  /// `root` with the uppermost of `carried` as columns: what stands below them is not looked at.
+  template <class Column>
+  ExprId above_columns(ExprId root, const ExprSet& carried, const Column& column, std::map<ExprId, ExprId>& done) {
+    std::vector<ExprId> stack = {root};
+    while (!stack.empty()) {
+      const ExprId id = stack.back();
+      if (done.contains(id)) {
+        stack.pop_back();
+        continue;
+      }
+      if (carried.contains(id)) {
+        done[id] = column(id);
+        continue;
+      }
+      Expr copy = graph().expr(id);
+      bool waits = false, changed = false;
+      for (ExprId& arg : copy.args) {
+        const auto it = done.find(arg);
+        if (it == done.end()) {
+          stack.push_back(arg);
+          waits = true;
+          continue;
+        }
+        changed |= it->second != arg;
+        arg = it->second;
+      }
+      if (waits) continue;
+      done[id] = changed ? graph().add(std::move(copy)) : id;
+    }
+    return done.at(root);
   }
 
   Type column_type(PlanNodeId base, const std::string& name) {

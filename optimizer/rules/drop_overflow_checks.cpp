@@ -7,45 +7,23 @@
 namespace zephon {
 namespace {
 
-/// Checked where its types decide, and not where its operands do.
-bool drops(Rewriter& rewriter, ExprId id) {
+/// Checked, since its types decide so.
+bool match(Rewriter& rewriter, ExprId expr, Match&) {
   const Graph& graph = rewriter.graph();
-  const Expr& e = graph.expr(id);
+  const Expr& e = graph.expr(expr);
   return e.op->cls == OpClass::Pointwise && e.op->effects.can_fail && !e.attrs.has(kTotal) && is_generated(graph, e) &&
-         !rewriter.reads().ranges().may_fail(id) && may_fail_by_type(graph, e);
-}
-
-template <class F>
-bool any_operation(Rewriter& rewriter, ExprId root, F&& holds) {
-  const std::vector<ExprId> below = rewriter.graph().topological(root);
-  return std::any_of(below.begin(), below.end(), holds);
-}
-
-/// A whole expression at once, from its root: what an operation is known to give bounds what stands on it.
-bool match(Rewriter& rewriter, ExprId root, Match&) {
-  const std::vector<ExprId>& users = rewriter.expr_users(root);
-  if (std::none_of(users.begin(), users.end(), [](ExprId user) { return !user.valid(); })) return false;
-  return any_operation(rewriter, root, [&](ExprId id) {
-    const Expr& e = rewriter.graph().expr(id);
-    return e.op->cls == OpClass::Pointwise && e.op->effects.can_fail && !e.attrs.has(kTotal);
-  });
+         may_fail_by_type(graph, e);
 }
 
 ExprId apply(Rewriter& rewriter, const Match& m) {
-  Graph& graph = rewriter.graph();
-  return graph.rewrite(m.expr, [&](ExprId id) {
-    if (!drops(rewriter, id)) return id;
-    Expr total = graph.expr(id);
-    total.attrs.set(kTotal, true);
-    return graph.add(std::move(total));
-  });
+  Expr total = rewriter.graph().expr(m.expr);
+  total.attrs.set(kTotal, true);
+  return rewriter.graph().add(std::move(total));
 }
 
 constexpr Guard kGuards[] = {
     {"operands lie where an operation cannot fail that otherwise might",
-     [](Rewriter& rewriter, const Match& m) {
-       return any_operation(rewriter, m.expr, [&](ExprId id) { return drops(rewriter, id); });
-     }},
+     [](Rewriter& rewriter, const Match& m) { return !rewriter.reads().ranges().may_fail(m.expr); }},
 };
 
 }  // namespace

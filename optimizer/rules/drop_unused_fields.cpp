@@ -21,8 +21,7 @@ std::vector<Assign> needed(Rewriter& rewriter, NodeId id) {
     overwritten.insert(it->field);
     if (!live && !read.contains(it->field)) continue;
     read.erase(it->field);
-    const FieldSet& mine = rewriter.reads().of(it->expr);
-    read.insert(mine.begin(), mine.end());
+    read.insert_all(rewriter.reads().of(it->expr));
     kept.push_back(*it);
   }
   std::reverse(kept.begin(), kept.end());

@@ -2,7 +2,7 @@
 #include <optional>
 #include <span>
 
-#include "optimizer/analysis/constants.h"
+#include "graph/constants.h"
 #include "optimizer/analysis/expressions.h"
 #include "optimizer/rules/patterns.h"
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <map>
 
-#include "optimizer/analysis/constants.h"
+#include "graph/constants.h"
 #include "optimizer/analysis/expressions.h"
 #include "optimizer/rules/patterns.h"
 

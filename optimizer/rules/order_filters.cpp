@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "optimizer/analysis/expressions.h"
+#include "optimizer/cost/cost.h"
 #include "optimizer/rules/patterns.h"
 
 namespace zephon {
@@ -13,7 +13,7 @@ bool match(Rewriter& rewriter, NodeId outer, Match& m) {
 
 /// Nanoseconds spent for each row dropped.
 double price(Rewriter& rewriter, const Node& filter) {
-  const double dropped = 1 - selectivity(rewriter.graph(), filter.predicate);
+  const double dropped = 1 - kept_share(rewriter.graph(), filter, rewriter.machine());
   return (rewriter.tree_ns(filter.predicate) + 1) / std::max(dropped, 1e-3);
 }
 

@@ -24,25 +24,55 @@ bool has_fixed_shapes(Rewriter& rewriter, const Node& outer, const Node& batch) 
   return true;
 }
 
+namespace {
+/// What is costly of the filters right above the assignments that `step` is the last of; mostly nothing is.
+ExprSet costly_filter_work(Rewriter& rewriter, NodeId step) {
+  const Graph& graph = rewriter.graph();
+  NodeId above = step;
+  while (is_one_to_one(graph.node(above))) above = graph.node(above).inputs[0];
+  ExprSet work;
+  for (; is_filter(graph.node(above)); above = graph.node(above).inputs[0])
+    for (ExprId expr : graph.topological(graph.node(above).predicate))
+      if (rewriter.own_ns(expr) >= kCostlyNs) work.insert(expr);
+  return work;
+}
+}  // namespace
+
+bool follows_costly_filter(Rewriter& rewriter, NodeId step) { return !costly_filter_work(rewriter, step).empty(); }
+
 bool shares_with_filter(Rewriter& rewriter, NodeId assignment) {
   Graph& graph = rewriter.graph();
+  const ExprSet filtered = costly_filter_work(rewriter, assignment);
+  if (filtered.empty()) return false;
   std::vector<NodeId> between;  // assignments below the filters, lowest first
-  NodeId above = graph.node(assignment).inputs[0];
-  for (; is_one_to_one(graph.node(above)); above = graph.node(above).inputs[0]) between.push_back(above);
-  if (!is_filter(graph.node(above))) return false;
-  ExprSet filtered;
-  for (; is_filter(graph.node(above)); above = graph.node(above).inputs[0])
-    filtered.insert_all(graph.topological(graph.node(above).predicate));
+  for (NodeId above = graph.node(assignment).inputs[0]; is_one_to_one(graph.node(above));
+       above = graph.node(above).inputs[0])
+    between.push_back(above);
   Environment env;
   for (auto it = between.rbegin(); it != between.rend(); ++it)
     apply_assigns(graph, rewriter.reads(), std::vector<Assign>(graph.node(*it).assigns), env);
   for (const Assign& a : std::vector<Assign>(graph.node(assignment).assigns)) {
     const ExprId whole = resolve(graph, rewriter.reads(), a.expr, env);
-    for (ExprId expr : graph.topological(whole))
-      if (filtered.contains(expr) && rewriter.own_ns(expr) >= kCostlyNs) return true;
+    if (std::ranges::any_of(graph.topological(whole), [&](ExprId expr) { return filtered.contains(expr); }))
+      return true;
     env[a.field] = whole;
   }
   return false;
+}
+
+std::vector<NodeId> row_above(Rewriter& rewriter, const Match& match) {
+  const Graph& graph = rewriter.graph();
+  std::vector<NodeId> row = {match.inner};
+  while (row.size() < rewriter.reach()) {
+    const NodeId above = graph.node(row.back()).inputs[0];
+    if (!is_one_to_one(graph.node(above)) || rewriter.users(above) != 1) break;
+    row.push_back(above);
+  }
+  return row;
+}
+
+void pass_row(Rewriter& rewriter, const Match& match) {
+  for (NodeId step : match.row) rewriter.exchange(match.outer, step);
 }
 
 bool fails_first(Rewriter& rewriter, NodeId filter) {
@@ -68,13 +98,6 @@ void exchange_with_same(Rewriter& rewriter, const Match& match) {
   const FieldList fields = outer_of(rewriter, match).type.fields;
   rewriter.exchange(match.outer, match.inner);
   rewriter.graph().node(match.outer).type.fields = fields;
-}
-
-Environment values_after(Rewriter& rewriter, const Node& assignment) {
-  const std::vector<Assign> assigns = assignment.assigns;
-  Environment env;
-  apply_assigns(rewriter.graph(), rewriter.reads(), assigns, env);
-  return env;
 }
 
 }  // namespace zephon::rules

@@ -37,6 +37,15 @@ bool has_fixed_shapes(Rewriter& rewriter, const Node& outer, const Node& batch);
 /// Looks at what stands below: not for rules that a memo tries on pairs of steps.
 bool fails_first(Rewriter& rewriter, NodeId filter);
 
+/// The assignments and projections in a row that ends in `match.inner`, lowest first, as far as the rewriter reaches and
+/// nothing else reads them.
+std::vector<NodeId> row_above(Rewriter& rewriter, const Match& match);
+/// `match.outer` goes above all of `match.row`.
+void pass_row(Rewriter& rewriter, const Match& match);
+
+/// A filter stands right above the row that `step` is part of, and computes something costly.
+bool follows_costly_filter(Rewriter& rewriter, NodeId step);
+
 /// The assignment `inner` shares work with a filter above it: then both must stay in one region, where the work is done
 /// once.
 bool shares_with_filter(Rewriter& rewriter, NodeId assignment);
@@ -45,9 +54,6 @@ inline constexpr Guard kSharesNothing = {
     .name = "the assignment computes nothing costly that a filter above computes too",
     .holds = [](Rewriter& rewriter, const Match& match) { return !shares_with_filter(rewriter, match.inner); },
     .cost = true};
-
-/// Fields that an assignment assigns, as expressions over its input.
-Environment values_after(Rewriter& rewriter, const Node& assignment);
 
 /// For an `inner` that has the fields of its input: `outer` makes the fields that it made.
 void exchange_with_same(Rewriter& rewriter, const Match& match);

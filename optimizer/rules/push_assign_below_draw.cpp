@@ -21,7 +21,7 @@ bool match(Rewriter& rewriter, NodeId outer, Match& m) {
 
 FieldSet fields_read(Rewriter& rewriter, const Node& node) {
   FieldSet fields;
-  for (const Assign& a : node.assigns) fields.merge(FieldSet(rewriter.reads().of(a.expr)));
+  for (const Assign& a : node.assigns) fields.insert_all(rewriter.reads().of(a.expr));
   return fields;
 }
 

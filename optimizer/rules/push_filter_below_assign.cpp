@@ -1,18 +1,35 @@
+#include <algorithm>
+
 #include "optimizer/rules/patterns.h"
 
 namespace zephon {
 namespace {
 
 bool match(Rewriter& rewriter, NodeId outer, Match& m) {
-  return is_filter(rewriter.graph().node(outer)) && rules::reads_one(rewriter, outer, m) &&
-         is_one_to_one(rules::inner_of(rewriter, m));
+  const Graph& graph = rewriter.graph();
+  if (!is_filter(graph.node(outer)) || !rules::reads_one(rewriter, outer, m) ||
+      !is_one_to_one(rules::inner_of(rewriter, m)))
+    return false;
+  m.row = rules::row_above(rewriter, m);
+  FieldSet fields = rewriter.reads().of(graph.node(outer).predicate);
+  for (NodeId step : m.row) {
+    const std::vector<Assign>& assigns = graph.node(step).assigns;
+    for (auto it = assigns.rbegin(); it != assigns.rend(); ++it)
+      if (fields.erase(it->field)) {
+        fields.insert_all(rewriter.reads().of(it->expr));
+        m.taken.emplace_back(step, *it);
+      }
+  }
+  return true;
 }
 
 void apply(Rewriter& rewriter, const Match& m) {
-  const auto env = rules::values_after(rewriter, rules::inner_of(rewriter, m));
-  const ExprId predicate = resolve(rewriter.graph(), rewriter.reads(), rules::outer_of(rewriter, m).predicate, env);
-  rewriter.graph().node(m.outer).predicate = predicate;
-  rewriter.exchange(m.outer, m.inner);
+  Graph& graph = rewriter.graph();
+  const std::vector<Assign> taken = m.taken_of_row();
+  Environment env;
+  apply_assigns(graph, rewriter.reads(), {taken.rbegin(), taken.rend()}, env);
+  graph.node(m.outer).predicate = resolve(graph, rewriter.reads(), graph.node(m.outer).predicate, env);
+  rules::pass_row(rewriter, m);
 }
 
 constexpr Guard kGuards[] = {rules::kOneReader};

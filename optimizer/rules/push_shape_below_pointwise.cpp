@@ -2,7 +2,7 @@
 
 #include "graph/signature.h"
 #include "optimizer/analysis/expressions.h"
-#include "optimizer/rules/patterns.h"
+#include "optimizer/rules/regions.h"
 
 namespace zephon {
 namespace {
@@ -16,31 +16,10 @@ bool match(Rewriter& rewriter, ExprId expr, Match& m) {
   return pointwise.op->cls == OpClass::Pointwise && !pointwise.type.is_scalar() && !is_string(pointwise.type.elem);
 }
 
-/// The operand whose shape is that of the result: the only one that is not a constant, if no constant broadcasts it.
-ExprId shaped(const Graph& graph, const Expr& pointwise) {
-  ExprId found;
-  for (ExprId arg : pointwise.args) {
-    if (is_constant(graph.expr(arg))) continue;
-    if (found.valid()) return {};
-    found = arg;
-  }
-  if (!found.valid() || graph.expr(found).type.rank() != pointwise.type.rank()) return {};
-  const std::vector<Dim>& shape = graph.expr(found).type.shape;
-  for (ExprId arg : pointwise.args) {
-    if (arg == found) continue;
-    const std::vector<Dim>& other = graph.expr(arg).type.shape;
-    for (size_t d = 0; d < other.size(); ++d) {
-      const Dim& mine = shape[shape.size() - other.size() + d];
-      if (other[d].extent != 1 && !(mine.is_static() && mine == other[d])) return {};
-    }
-  }
-  return found;
-}
-
 /// The result is the same of another element type: the shape of a resized picture is asked for of pictures only.
 bool takes_operand(Rewriter& rewriter, const Match& m) {
   const Graph& graph = rewriter.graph();
-  const ExprId operand = shaped(graph, graph.expr(m.arg));
+  const ExprId operand = rules::shaped_operand(graph, m.arg);
   if (!operand.valid()) return true;
   const Expr& user = graph.expr(m.expr);
   std::vector<Type> types;
@@ -58,7 +37,7 @@ bool takes_operand(Rewriter& rewriter, const Match& m) {
 
 ExprId apply(Rewriter& rewriter, const Match& m) {
   Expr user = rewriter.graph().expr(m.expr);
-  user.args[0] = shaped(rewriter.graph(), rewriter.graph().expr(m.arg));
+  user.args[0] = rules::shaped_operand(rewriter.graph(), m.arg);
   return rewriter.graph().add(std::move(user));
 }
 
@@ -68,7 +47,7 @@ constexpr Guard kGuards[] = {
      [](Rewriter& rewriter, const Match& m) { return !rewriter.graph().expr(m.arg).op->define.lazy; }},
     // Another operand could fail, or give the result another shape.
     {"all operands but one are constants that do not widen it",
-     [](Rewriter& rewriter, const Match& m) { return shaped(rewriter.graph(), rewriter.graph().expr(m.arg)).valid(); }},
+     [](Rewriter& rewriter, const Match& m) { return rules::shaped_operand(rewriter.graph(), m.arg).valid(); }},
     {"what asks for the shape takes that operand", takes_operand},
 };
 

@@ -46,7 +46,7 @@ double saved_ns(Rewriter& rewriter, NodeId cache) {
 double row_bytes(Rewriter& rewriter, NodeId id) {
   double bytes = 1;
   for (const Field& f : rewriter.graph().node(id).type.fields)
-    if (rewriter.is_live(id, f.name)) bytes += expected_bytes(f.type, Machine{});
+    if (rewriter.is_live(id, f.name)) bytes += expected_bytes(f.type, rewriter.machine());
   return bytes;
 }
 

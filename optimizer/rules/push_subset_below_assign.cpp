@@ -5,8 +5,12 @@ namespace {
 
 bool match(Rewriter& rewriter, NodeId outer, Match& m) {
   const Node& node = rewriter.graph().node(outer);
-  return moves_by_arrival(node) && node.op->cls == OpClass::Subset && rules::reads_one(rewriter, outer, m) &&
-         is_one_to_one(rules::inner_of(rewriter, m));
+  if (!(moves_by_arrival(node) && node.op->cls == OpClass::Subset) || !rules::reads_one(rewriter, outer, m) ||
+      !is_one_to_one(rules::inner_of(rewriter, m)))
+    return false;
+  m.row = rules::row_above(rewriter, m);
+  if (rules::follows_costly_filter(rewriter, m.row.back())) m.row = {m.inner};
+  return true;
 }
 
 constexpr Guard kGuards[] = {rules::kOneReader, rules::kSharesNothing};
@@ -24,7 +28,7 @@ ZEPHON_RULE_DEF(PushSubsetBelowAssign) = {
     .ends = "one counting step moves one step nearer its source",
     .guards = kGuards,
     .match_node = match,
-    .apply_node = rules::exchange_pair,
+    .apply_node = rules::pass_row,
     .depth = 2,
     .examples = R"explain(
 fires

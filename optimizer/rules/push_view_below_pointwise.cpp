@@ -1,7 +1,8 @@
 #include <algorithm>
+#include <set>
 
 #include "optimizer/analysis/expressions.h"
-#include "optimizer/rules/patterns.h"
+#include "optimizer/rules/regions.h"
 
 namespace zephon {
 namespace {
@@ -40,6 +41,14 @@ Operand operand(const Graph& graph, const Expr& view, const Expr& pointwise, siz
     if (cut > 0 ? other + cut > rank : other > 0) alone = false;
   }
   if (alone) return Operand::Viewed;
+  // Or because all that have extents there are made of one picture.
+  if (cut > 0) {
+    const ExprId base = rules::base_of(graph, pointwise.args[i]);
+    const bool one_base = std::ranges::all_of(pointwise.args, [&](ExprId arg) {
+      return graph.expr(arg).type.rank() + cut <= rank || rules::base_of(graph, arg) == base;
+    });
+    if (one_base) return Operand::Viewed;
+  }
   for (size_t d = 0; d < rank; ++d)
     if (!known_equal(type.shape[d], pointwise.type.shape[d])) return Operand::Unknown;
   return Operand::Viewed;
@@ -93,14 +102,15 @@ constexpr Guard kGuards[] = {
        return true;
      }},
     // A tensor fails with the failure of its first failed element, which may be cut away or come later. An operand has
-    // one failure for all of them.
+    // one failure for all of them, and so have operands made of one picture.
     {"all its failures are those of one operand",
      [](Rewriter& rewriter, const Match& m) {
        const Graph& graph = rewriter.graph();
        const std::vector<ExprId>& args = graph.expr(m.arg).args;
-       const auto failing =
-           std::count_if(args.begin(), args.end(), [&](ExprId arg) { return !is_always_good(graph, arg); });
-       return failing <= 1 && !rewriter.reads().ranges().may_fail(m.arg);
+       std::set<ExprId> failing;
+       for (ExprId arg : args)
+         if (!is_always_good(graph, arg)) failing.insert(args.size() == 1 ? arg : rules::base_of(graph, arg));
+       return failing.size() <= 1 && !rewriter.reads().ranges().may_fail(m.arg);
      }},
 };
 

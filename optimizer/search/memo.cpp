@@ -167,24 +167,26 @@ void Memo::unite(int group, int other) {
       for (int member : gone.members) work_.emplace_back(reader, member);
     for (int reader : gone.readers)
       for (int member : kept.members) work_.emplace_back(reader, member);
-    kept.members.insert(kept.members.end(), gone.members.begin(), gone.members.end());
-    kept.readers.insert(kept.readers.end(), gone.readers.begin(), gone.readers.end());
+    const Group other_group = std::move(gone);
     gone = {};
+    kept.members.insert(kept.members.end(), other_group.members.begin(), other_group.members.end());
+    kept.readers.insert(kept.readers.end(), other_group.readers.begin(), other_group.readers.end());
     for (auto& [x, y] : pending) {
       if (x == b) x = a;
       if (y == b) y = a;
     }
-    for (Member& m : members_) {
-      if (m.group == b) m.group = a;
-      if (m.below == b) m.below = a;
-    }
+    for (int id : other_group.members) members_[static_cast<size_t>(id)].group = a;
     // Steps over what was two groups may have become one step: then their groups are one.
-    known_.clear();
-    for (int id = 0; id < members(); ++id) {
-      const Member& m = members_[static_cast<size_t>(id)];
-      const int there = find(graph_.node(m.node), m.below);
+    for (int id : other_group.readers) {
+      Member& m = members_[static_cast<size_t>(id)];
+      const Node& node = graph_.node(m.node);
+      auto [begin, end] = known_.equal_range(hash(node, b));
+      if (auto it = std::find_if(begin, end, [&](const auto& entry) { return entry.second == id; }); it != end)
+        known_.erase(it);
+      m.below = a;
+      const int there = find(node, a);
       if (there < 0)
-        known_.emplace(hash(graph_.node(m.node), m.below), id);
+        known_.emplace(hash(node, a), id);
       else
         pending.emplace_back(members_[static_cast<size_t>(there)].group, m.group);
     }

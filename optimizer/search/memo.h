@@ -56,6 +56,7 @@ class Memo final : public Rewriter {
   void remove(NodeId node) override;
   double tree_ns(ExprId expr) const override;
   double own_ns(ExprId expr) const override;
+  const Machine& machine() const override { return machine_; }
   double elements(ExprId expr) const override;
   const std::vector<ExprId>& expr_users(ExprId) const override;
   bool is_live(NodeId, const std::string&) override { return true; }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <tuple>
 
 #include "optimizer/cost/stream_cost.h"
 #include "optimizer/engine/rewrite.h"
@@ -11,7 +13,7 @@ namespace zephon {
 namespace {
 
 constexpr size_t kStretch = 12;     // steps that one memo orders
-constexpr int kMostPairs = 40'000;  // of a whole program
+constexpr int kMostPairs = 15'000;  // of a whole program
 constexpr double kWorthIt = 1e-6;   // of the cost: less is noise of summation
 
 class Search {
@@ -30,8 +32,8 @@ class Search {
         rules_.push_back(entry.rule);
   }
 
-  void run() {
-    if (rules_.empty()) return;
+  StepRanks run() {
+    if (rules_.empty()) return {};
     live_ = live_fields(graph_);
     std::map<NodeId, size_t> chain_before;  // of a step
     const Chains then = chains_of(before_), now = chains_of(graph_);
@@ -39,11 +41,13 @@ class Search {
       for (NodeId id : then.chains[i]) chain_before[id] = i;
     for (const std::vector<NodeId>& chain : now.chains) {
       const NodeId lowest = chain.back();
-      std::vector<NodeId> other;
+      std::set<size_t> candidates;
       for (NodeId id : chain)
-        if (auto it = chain_before.find(id);
-            it != chain_before.end() && other.empty() && same_steps(chain, then.chains[it->second]))
-          for (NodeId step : then.chains[it->second]) other.push_back(graph_.add(Node(before_.node(step))));
+        if (auto it = chain_before.find(id); it != chain_before.end()) candidates.insert(it->second);
+      std::vector<NodeId> other;
+      for (size_t candidate : candidates)
+        if (other.empty() && chain.size() <= kStretch && same_steps(chain, then.chains[candidate]))
+          for (NodeId step : then.chains[candidate]) other.push_back(graph_.add(Node(before_.node(step))));
       const NodeId top = order_chain(chain, other);
       for (NodeId user : now.readers.contains(lowest) ? now.readers.at(lowest) : std::vector<NodeId>())
         std::ranges::replace(graph_.node(user).inputs, lowest, top);
@@ -51,6 +55,7 @@ class Search {
     }
     for (const std::string& problem : verify_graph(graph_)) door_.problem("after the search: " + problem);
     door_.searched(report_);
+    return std::move(ranks_);
   }
 
  private:
@@ -96,7 +101,7 @@ class Search {
 
   /// Gives the lowest step of the chain as it is now.
   NodeId order_chain(const std::vector<NodeId>& chain, const std::vector<NodeId>& other) {
-    Stretch at{graph_.node(chain.front()).inputs[0], {}, {}};
+    Stretch at{graph_.node(chain.front()).inputs[0], {}, false, {}};
     // What was moved across the end of a stretch is no way of either.
     const bool whole = chain.size() <= kStretch;
     report_.bounded |= !whole;
@@ -108,13 +113,28 @@ class Search {
       if (whole && !other.empty()) ways.push_back(other);
       order_stretch(ways, at);
     }
+    if (at.changed) rank(chain, at.above);
     return at.above;
+  }
+
+  /// The steps of the chain by the order in which they stand now, of which `lowest` is the last.
+  void rank(const std::vector<NodeId>& chain, NodeId lowest) {
+    auto name = [&](NodeId id) {
+      const Node& n = graph_.node(id);
+      return std::tuple(n.step, n.part, n.op, n.assigns.empty() ? std::string() : n.assigns.front().field);
+    };
+    std::map<decltype(name(lowest)), size_t> places;
+    size_t place = chain.size();
+    for (NodeId id = lowest; place > 0; id = graph_.node(id).inputs[0]) places[name(id)] = place--;
+    if (places.size() < chain.size()) return;  // parts of a step that nothing tells apart
+    for (NodeId id : chain) ranks_[id] = places.at(name(id));
   }
 
   /// Where the next stretch begins.
   struct Stretch {
     NodeId above;
     Front front;                   ///< below the steps before `unpriced`
+    bool changed = false;          ///< the order of some stretch
     std::vector<NodeId> unpriced;  ///< steps that stand where they stood; most programs need no cost of them
   };
 
@@ -152,6 +172,7 @@ class Search {
     const Memo::Way way = memo.cheapest(at.front, live);
     report_.bounded |= memo.bounded();
     if (way.ns >= whole.ns * (1 - kWorthIt)) return stay();
+    at.changed = true;
     double before = whole.ns;
     for (const Memo::Step& step : way.steps) {
       Node& node = graph_.node(step.node);
@@ -181,13 +202,14 @@ class Search {
   std::vector<const Rule*> rules_;
   std::vector<FieldSet> live_;
   SearchReport report_;
+  StepRanks ranks_;
 };
 
 }  // namespace
 
-void search_order(Graph& graph, const Graph& before, std::span<const RuleEntry> rules, Door& door, const OpTable& ops,
-                  const Machine& machine) {
-  Search(graph, before, rules, door, ops, machine).run();
+StepRanks search_order(Graph& graph, const Graph& before, std::span<const RuleEntry> rules, Door& door,
+                       const OpTable& ops, const Machine& machine) {
+  return Search(graph, before, rules, door, ops, machine).run();
 }
 
 }  // namespace zephon

@@ -184,7 +184,11 @@ ChunkPtr slice(const ChunkPtr& chunk, int64_t start, int64_t rows) {
     auto begin = chunk->order.begin() + start;
     out->order.assign(begin, begin + rows);
   }
-  out->keep = chunk->keep;
+  // One owner in place of many: shuffled rows point into as many chunks as there are rows.
+  if (chunk->keep.size() > 1)
+    out->keep.push_back(chunk);
+  else
+    out->keep = chunk->keep;
   return out;
 }
 

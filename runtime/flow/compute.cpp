@@ -17,6 +17,7 @@ namespace {
 
 constexpr double kHeavyChunkNs = 2e6;  // rows of a chunk that takes longer run in parallel
 constexpr double kGrainNs = 3e5;       // in pieces of about this long
+constexpr double kSlowStepNs = 1e4;  // a step that takes longer is timed at each row
 constexpr size_t kNever = SIZE_MAX;
 
 TensorRef static_shape(const Type& type) {
@@ -29,6 +30,19 @@ TensorRef static_shape(const Type& type) {
 
 bool same_shape(const TensorRef& a, const TensorRef& b) {
   return a.elem == b.elem && a.rank == b.rank && std::equal(a.shape, a.shape + a.rank, b.shape);
+}
+
+/// What it takes to look at the clock.
+int64_t clock_ns() {
+  static const int64_t ns = [] {
+    int64_t least = 1000;
+    for (int i = 0; i < 32; ++i) {
+      const int64_t begin = monotonic_ns();
+      least = std::min(least, monotonic_ns() - begin);
+    }
+    return least;
+  }();
+  return ns;
 }
 
 /// A constant as kernels read it.
@@ -205,12 +219,15 @@ struct Stage::Local {
   };
   std::map<const Step*, Memo> memo;
   std::vector<int64_t> key;
-  std::vector<StepTally> tallies;  // by step, since it was lent
+  std::vector<StepTally> tallies;  // by step; empty but for those that it was lent for
+  std::vector<double> usual_ns;    // by step: what a row takes most often; 0: not known yet
 };
 
 class Stage::LocalLease {
  public:
-  LocalLease(const Stage& stage, Work& work) : stage_(stage), work_(work) {
+  /// For steps from `begin` to `end`.
+  LocalLease(const Stage& stage, Work& work, size_t begin, size_t end)
+      : stage_(stage), work_(work), begin_(begin), end_(end) {
     {
       std::lock_guard lock(stage.locals_mutex_);
       if (!stage.locals_.empty()) {
@@ -222,7 +239,8 @@ class Stage::LocalLease {
     local_->arena = std::make_shared<Arena>(*stage.context_.pool);
     local_->values.resize(stage.slots_.size());
     local_->bad.assign(stage.slots_.size(), 0);
-    local_->tallies.assign(stage.steps_.size(), {});
+    local_->tallies.resize(stage.steps_.size());
+    local_->usual_ns.resize(stage.steps_.size());
   }
   ~LocalLease() {
     local_->scratch.release();
@@ -234,7 +252,10 @@ class Stage::LocalLease {
     local_->arena.reset();
     local_->issues.clear();
     std::lock_guard lock(stage_.locals_mutex_);
-    for (size_t i = 0; i < local_->tallies.size(); ++i) stage_.tallies_[i] += local_->tallies[i];
+    for (size_t i = begin_; i < end_; ++i) {
+      stage_.tallies_[i] += local_->tallies[i];
+      local_->tallies[i] = {};
+    }
     stage_.locals_.push_back(std::move(local_));
   }
   LocalLease(const LocalLease&) = delete;
@@ -244,6 +265,7 @@ class Stage::LocalLease {
  private:
   const Stage& stage_;
   Work& work_;
+  size_t begin_, end_;
   std::unique_ptr<Local> local_;
 };
 
@@ -569,7 +591,7 @@ void Stage::run_columnar(const Segment& segment, Work& work) const {
     const Step& step = steps_[i];
     if (!step.filter) {
       {
-        LocalLease lease(*this, work);
+        LocalLease lease(*this, work, i, i + 1);
 #if ZEPHON_COUNTERS
         const int64_t begin_ns = monotonic_ns();
         evaluate_columnar(step, work, *lease);
@@ -685,18 +707,19 @@ void Stage::evaluate_columnar(const Step& step, Work& work, Local& local) const 
 }
 
 void Stage::run_rows(const Segment& segment, Work& work, int64_t begin, int64_t end) const {
-  LocalLease lease(*this, work);
+  LocalLease lease(*this, work, segment.begin, segment.end);
   Local& local = *lease;
   for (int64_t row = begin; row < end; ++row) {
     // What has failed as a whole is evaluated too: on_error may mask it, and then its other fields are delivered.
     const bool came_failed = !work.failed_rows.empty() && work.failed_rows[static_cast<size_t>(row)];
     local.scratch.reset();
     // One of 64, and of a small chunk that in the middle: the first is the dearest.
-    const bool timed = ZEPHON_COUNTERS && (row & 63) == std::min<int64_t>(work.rows, 64) / 2;
+    const bool due = ZEPHON_COUNTERS && (row & 63) == std::min<int64_t>(work.rows, 64) / 2;
     for (size_t i = segment.begin; i < segment.end; ++i) {
       const Step& step = steps_[i];
       if (!step.filter) {
         try {
+          const bool timed = due || local.usual_ns[i] > kSlowStepNs;
           const int64_t begin_ns = timed ? monotonic_ns() : 0;
           evaluate_row(step, work, local, row);
           if (timed) tally_row(step, work, local, row, begin_ns);
@@ -859,8 +882,17 @@ void Stage::evaluate_row(const Step& step, Work& work, Local& local, int64_t row
 }
 
 void Stage::tally_row(const Step& step, const Work& work, Local& local, int64_t row, int64_t begin_ns) const {
-  StepTally& tally = local.tallies[static_cast<size_t>(&step - steps_.data())];
-  tally.ns += monotonic_ns() - begin_ns;
+  const auto place = static_cast<size_t>(&step - steps_.data());
+  StepTally& tally = local.tallies[place];
+  const int64_t ns = std::max<int64_t>(monotonic_ns() - begin_ns - clock_ns(), 1);
+  // The first time tables are made, and memory is touched; and another process may have had the processor meanwhile.
+  // What takes many times as long as most rows does not count.
+  double& usual = local.usual_ns[place];
+  const auto took = static_cast<double>(ns);
+  const bool interrupted = usual <= 0 || took > 8 * usual;
+  usual = usual <= 0 ? took : took < usual ? (usual + took) / 2 : std::min(took, usual * 1.05);
+  if (interrupted) return;
+  tally.ns += ns;
   ++tally.timed;
   const auto text_bytes = [](const TensorRef& ref) {
     size_t bytes = 0;

@@ -15,6 +15,28 @@ namespace zephon {
 
 namespace {
 
+/// Whether the tests inside the program can be run; `zephonc test` runs them. Says what is wrong.
+bool check_tests(const Options& options) {
+  Failure failure;
+  std::optional<std::string> text = read_whole_file(options.file, failure);
+  if (!text || text->find("test") == text->npos) return true;
+  SourceMap sources;
+  Diagnostics parsing;
+  const FileId file = sources.add(options.file, *text);
+  Result<size_t> count = count_tests(sources, file, parsing);
+  if (!count) return true;  // said before
+  bool good = true;
+  RenderOptions how;
+  how.colour = stderr_colour();
+  for (size_t i = 0; i < *count; ++i) {
+    Diagnostics found;
+    if (compile_test(sources, file, i, all_ops(), found)) continue;
+    say(render(found, sources, how));
+    good = false;
+  }
+  return good;
+}
+
 /// A file with several pipelines, none of them named: each in turn.
 std::optional<int> check_each(const Options& options) {
   Failure failure;
@@ -35,7 +57,7 @@ std::optional<int> check_each(const Options& options) {
     print(fmt::format("{}pipeline {}\n", name == names->front() ? "" : "\n", name));
     worst = std::max(worst, command_check(one));
   }
-  return worst;
+  return check_tests(options) ? worst : std::max<int>(worst, kExitProgram);
 }
 
 /// The other values of the parameters that choose steps, each alone: what stands in those steps has not been looked at.
@@ -86,8 +108,11 @@ int command_check(const Options& options) {
   if (std::optional<int> code = check_each(options)) return *code;
   Session session(options);
   if (auto code = session.load()) return *code;
-  if (int code = print(graph_text(session.graph(), session.sources())); code != kExitOk) return code;
-  if (!check_other_choices(options, session)) return kExitProgram;
+  if (int code = print(graph_text(session.graph(), session.sources(), true)); code != kExitOk) return code;
+  const bool choices = check_other_choices(options, session);
+  // Of one pipeline of several its tests are not looked at.
+  const bool tests = !options.pipeline.empty() || check_tests(options);
+  if (!choices || !tests) return kExitProgram;
   if (!options.deny_warnings || session.warnings() == 0) return kExitOk;
   say(fmt::format("zephonc: {} warning{}, and --deny-warnings", session.warnings(),
                   session.warnings() == 1 ? "" : "s"));

@@ -4,6 +4,7 @@
 
 #include "zephonc/commands.h"
 #include "zephonc/console.h"
+#include "zephonc/cost_report.h"
 #include "zephonc/costs_file.h"
 #include "zephonc/plan_page.h"
 #include "zephonc/plan_story.h"
@@ -51,7 +52,7 @@ class Planning {
       return std::nullopt;
     }
     if (page) {
-      text = plan_page(session_, result_, {result_.trace, written_ns(), session_.relaxations()}, how_.plan.machine);
+      text = plan_page(session_, result_, {result_.trace, written_ns(), session_.relaxations(), {}}, how_.plan.machine);
       return std::nullopt;
     }
     const std::string title = fmt::format("{} ({})", options_.file, options_.stage);
@@ -60,13 +61,15 @@ class Planning {
     if (options_.stage == "source") {
       text = sources.text(session_.file());
     } else if (options_.json || options_.format == "json") {
-      const PlanFacts facts{result_.trace, physical ? written_ns() : 0, session_.relaxations()};
-      text = physical ? plan_json(result_.plan, sources, facts, plan_options_json(options_))
+      const PlanFacts facts{result_.trace, physical ? written_ns() : 0, session_.relaxations(),
+                            costs_json(session_, result_, how_.plan.machine)};
+      text = physical ? plan_json(result_.plan, sources, facts, plan_options_json(options_, how_.plan.machine))
                       : graph_json(graph, sources, options_.stage);
     } else if (options_.format == "text") {
-      text = physical ? "as written\n" + graph_text(session_.graph(), sources) + "\nplanned\n" +
-                            plan_text(result_.plan, sources, session_.relaxations())
-                      : graph_text(graph, sources);
+      text = physical ? "as written\n" + graph_text(session_.graph(), sources, true) + "\nplanned\n" +
+                            plan_text(result_.plan, sources, session_.relaxations()) +
+                            costs_text(session_, result_, how_.plan.machine)
+                      : graph_text(graph, sources, options_.stage == "typed");
     } else {
       text = physical ? plan_dot(result_.plan, sources, title) : graph_dot(graph, sources, title);
       if (options_.format == "dot") return std::nullopt;

@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "ops/file_io.h"
 #include "runtime/flow/runner.h"
@@ -22,6 +25,7 @@
 #include "zephonc/reference_run.h"
 #include "zephonc/run_report.h"
 #include "zephonc/session.h"
+#include "zephonc/sinks/folder.h"
 #include "zephonc/sinks/staged.h"
 #include "zephonc/sinks/trace.h"
 #include "zephonc/watch.h"
@@ -105,6 +109,53 @@ std::string with_origin(std::string state, const Session& session) {
                                        plain_text(session.command_line("run")), ZEPHON_VERSION));
 }
 
+/// The same with what a killed run leaves of its output, for `keep_output`.
+std::string with_output(std::string state, const OutputMark& mark) {
+  if (mark.folder.empty()) return state;
+  auto bytes_of = [](const std::string& path) {  // names may hold anything
+    std::string hex;
+    for (unsigned char c : path) hex += fmt::format("{:02x}", c);
+    return hex;
+  };
+  const size_t end = state.rfind('}');
+  return state.insert(
+      end, fmt::format(", \"out\": \"{}\", \"out_partial\": \"{}\", \"out_bytes\": {}, \"out_epoch\": {}, "
+                       "\"out_ordinal\": {}, \"out_records\": {}",
+                       bytes_of(std::filesystem::absolute(mark.folder).string()),
+                       bytes_of(std::filesystem::absolute(mark.partial).string()), mark.bytes, mark.epoch, mark.ordinal,
+                       mark.records));
+}
+
+/// Where the run that saved the state was killed: its output up to the state takes its name.
+std::optional<Failure> keep_output(const std::string& path) {
+  Failure failure;
+  auto text = read_whole_file(path, failure);
+  const Json saved = text ? Json::parse(*text, nullptr, false) : Json();
+  if (!saved.is_object() || !saved.contains("out")) return std::nullopt;
+  OutputMark mark;
+  try {
+    auto name = [&](const char* key) {
+      const auto hex = saved.at(key).get<std::string>();
+      std::string out;
+      for (size_t i = 0; i + 1 < hex.size(); i += 2)
+        out += static_cast<char>(std::strtoul(hex.substr(i, 2).c_str(), nullptr, 16));
+      return out;
+    };
+    auto number = [&](const char* key) { return saved.at(key).get<uint64_t>(); };
+    mark = {name("out"),         name("out_partial"),   number("out_bytes"),
+            number("out_epoch"), number("out_ordinal"), number("out_records")};
+  } catch (const Json::exception&) {
+    return Failure{
+        "R0507", fmt::format("cannot resume from `{}`: it says of no output what `--save-state` says", path), {}};
+  }
+  bool kept = false;
+  if (auto problem = keep_marked(mark, kept)) return problem;
+  if (kept)
+    say(fmt::format("`{}` holds the {} records before `{}`, which the run that was killed had written",
+                    shown_file(mark.folder), mark.records, path));
+  return std::nullopt;
+}
+
 std::optional<State> read_state(const Session& session, Failure& failure) {
   auto text = read_whole_file(session.options().resume, failure);
   if (!text) return std::nullopt;
@@ -177,7 +228,7 @@ class Run {
     }
     if (auto problem = format_problem(session_.graph(), options_)) return show_problem(*problem);
     Failure failure;
-    sources_ = open_sources(session_.graph(), {session_.base_dir()}, failure);
+    sources_ = session_.open(failure);
     if (sources_ == nullptr) {
       session_.show_failure(failure);
       return kExitRun;
@@ -185,6 +236,7 @@ class Run {
     if (!options_.resume.empty()) {
       resume_ = read_state(session_, failure);
       if (!resume_) return show_problem(failure);
+      if (auto problem = keep_output(options_.resume)) return show_problem(*problem);
     }
     if (auto broken = begin_quarantine()) {
       session_.show_failure(*broken);
@@ -221,6 +273,10 @@ class Run {
     how.program_fingerprint = session_.fingerprint();
     how.resume = resume_ ? &*resume_ : nullptr;
     how.save_state = !options_.save_state.empty();
+    if (how.save_state && options_.save_every > 0) {
+      how.state_seconds = options_.save_every;
+      how.on_state = [&](const State& state) { save_on_the_way(state); };
+    }
     how.on_error = [&](const RunFailure& failure, const Node& node, const std::string& policy) {
       rejected(failure, node, policy);
     };
@@ -260,6 +316,20 @@ class Run {
     return result;
   }
 
+  /// Killed at any moment, a run has lost what it did since. Between two deliveries; a long state is written less
+  /// often.
+  void save_on_the_way(const State& state) {
+    const double begin = watch_->seconds();
+    if (begin - saved_at_ < 20 * save_cost_) return;
+    OutputMark mark;
+    std::optional<Failure> problem = delivery_.mark(mark);
+    if (!problem)
+      problem = write_file_atomically(options_.save_state, with_output(with_origin(to_json(state), session_), mark));
+    if (problem) watch_->say_above([&] { say(fmt::format("warning: {}; the run goes on", problem->message)); });
+    saved_at_ = watch_->seconds();
+    save_cost_ = saved_at_ - begin;
+  }
+
   void rejected(const RunFailure& failure, const Node& node, const std::string& policy) {
     if (policy == "quarantine") quarantine(failure, node);
     constexpr uint64_t kShown = 5;
@@ -276,7 +346,8 @@ class Run {
     return resolve_path(session_.base_dir(), node.attrs.text("file"));
   }
 
-  /// Each run begins these files anew; of several ranks the first does, and a run that resumes goes on in them.
+  /// Each run begins these files anew; of several ranks the first does, and a run that resumes goes on in them: there a
+  /// run that was killed may have written of samples that this one comes to again.
   std::optional<Failure> begin_quarantine() {
     for (NodeId id : session_.graph().topological()) {
       const Node& node = session_.graph().node(id);
@@ -287,7 +358,14 @@ class Run {
       if (!out)
         return Failure{"R0501", fmt::format("cannot write `{}`: {}", shown_file(path), std::strerror(errno)),
                        node.origin};
-      quarantined_[path] = 0;
+      Quarantine& file = quarantined_[path];
+      if (options_.resume.empty()) continue;
+      std::ifstream in(path, std::ios::binary);
+      uintmax_t whole = 0;
+      std::string line;
+      while (std::getline(in, line) && !in.eof()) whole += file.there.insert(line + "\n").first->size();
+      std::error_code ignored;
+      if (!line.empty()) std::filesystem::resize_file(path, whole, ignored);  // it was killed within a line
     }
     return std::nullopt;
   }
@@ -295,9 +373,12 @@ class Run {
   /// Appends a line to the file that the step names.
   void quarantine(const RunFailure& failure, const Node& node) {
     const std::string path = quarantine_file(node);
-    ++quarantined_[path];
+    const std::string line = quarantine_line(*sources_, failure);
+    Quarantine& file = quarantined_[path];
+    ++file.lines;
+    if (file.there.erase(line) > 0) return;
     std::ofstream out(path, std::ios::app | std::ios::binary);
-    out << quarantine_line(*sources_, failure);
+    out << line;
     out.flush();
     if (!out && !quarantine_failure_)
       quarantine_failure_ = Failure{"R0501", "cannot write `" + path + "`", node.origin};
@@ -348,9 +429,12 @@ class Run {
                         options_.out, watch_->records(), options_.save_state));
       }
     }
+    // Without its output a state from the way would leave records out.
+    if (!(resumable && kept) && saved_at_ > 0) unlink(options_.save_state.c_str());
     if (code == kExitOk && !options_.trace.empty()) {
       if (auto problem = trace_.close()) code = show_problem(*problem);
     }
+    if (!options_.reference) session_.learn(optimized_.plan, result);
     RunReport report = make_report(result);
     if (options_.json) {
       if (int printed = print(report.json()); code == kExitOk) code = printed;
@@ -404,8 +488,8 @@ class Run {
     if (!options_.reference) out.relaxations = session_.relaxations();
     if (options_.stats) out.plan = options_.reference ? "reference interpreter" : plan_one_line(optimized_.plan);
     for (const RunResult::Errors& errors : result.errors) out.errors.emplace_back(errors.policy, errors.count);
-    for (const auto& [file, count] : quarantined_) {
-      if (count > 0) out.written.emplace_back(shown_file(file), count);
+    for (const auto& [path, file] : quarantined_) {
+      if (file.lines > 0) out.written.emplace_back(shown_file(path), file.lines);
     }
     for (const OperatorReport& op : result.operators) {
       uint32_t line = op.origins.empty() ? 0 : session_.line_of(op.origins.front());
@@ -425,8 +509,13 @@ class Run {
   std::unique_ptr<RunWatch> watch_;
   std::unique_ptr<Receiver> receiver_;
   double setup_seconds_ = 0;
+  double saved_at_ = 0, save_cost_ = 0;  ///< seconds
   uint64_t rejected_ = 0;
-  std::map<std::string, uint64_t> quarantined_;  ///< lines of this run, by file
+  struct Quarantine {
+    uint64_t lines = 0;           ///< of this run
+    std::set<std::string> there;  ///< where it resumes: what stood in the file, and was not met again
+  };
+  std::map<std::string, Quarantine> quarantined_;  ///< by file
   std::optional<Failure> quarantine_failure_;
 };
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -25,10 +25,11 @@ using Json = nlohmann::ordered_json;
 /// Counts, and the shapes of what a batch would have to join.
 class Counter : public Sink {
  public:
-  explicit Counter(RunWatch& watch) : watch_(watch) {}
+  /// `masked`: whether a sample that is delivered failed all the same.
+  Counter(RunWatch& watch, std::function<bool(const SampleId&)> masked) : watch_(watch), masked_(std::move(masked)) {}
   bool deliver(const RunRecord& record) override {
     watch_.delivered(1);
-    ++samples_;
+    good_ += !masked_(record.member_id(0));
     for (const RunRecord::Field& field : record.fields) {
       if (field.type->has_static_shape()) continue;
       shapes_[*field.name].insert({field.value.shape, field.value.shape + field.value.rank});
@@ -36,11 +37,12 @@ class Counter : public Sink {
     return true;
   }
   const std::map<std::string, std::set<std::vector<int64_t>>>& shapes() const { return shapes_; }
-  uint64_t samples() const { return samples_; }
+  uint64_t good() const { return good_; }
 
  private:
   RunWatch& watch_;
-  uint64_t samples_ = 0;
+  std::function<bool(const SampleId&)> masked_;
+  uint64_t good_ = 0;
   std::map<std::string, std::set<std::vector<int64_t>>> shapes_;
 };
 
@@ -64,13 +66,23 @@ class Scan {
       how.resume = &state;
     }
     how.on_error = [&](const RunFailure& bad, const Node&, const std::string& policy) {
-      masked_ += policy == "mask";  // it is delivered all the same
+      if (policy == "mask") {  // it is delivered all the same
+        std::lock_guard lock(mutex_);
+        masked_.insert(bad.id.words);
+      }
       report(bad);
     };
     ToolRun run(session_, expected());
     run_ = &run;
     for (const Json& sample : bad_) print_sample(sample);
-    Counter counter(run.watch());
+    // Asked of each sample as it is delivered: a state that is saved then counts what it has, and nothing beyond it.
+    Counter counter(run.watch(), [&](const SampleId& id) {
+      std::lock_guard lock(mutex_);
+      // Below the policy the identity may have grown.
+      for (size_t n = masked_.empty() ? 0 : id.words.size(); n > 0; --n)
+        if (masked_.contains({id.words.begin(), id.words.begin() + static_cast<ptrdiff_t>(n)})) return true;
+      return false;
+    });
     // Killed at any moment, it has lost what it did since it saved last.
     const uint64_t good_before = good_;
     how.state_seconds = 1;
@@ -78,7 +90,7 @@ class Scan {
     auto save = [&](const State& now) {
       const double begin = run.watch().seconds();
       if (begin - saved_at < 20 * cost) return;
-      good_ = good_before + counter.samples() - masked_;
+      good_ = good_before + counter.good();
       if (auto problem = write_file_atomically(options_.save_state, progress(now))) {
         run.watch().say_above([&] { say(fmt::format("warning: {}; the scan goes on", problem->message)); });
       }
@@ -88,7 +100,7 @@ class Scan {
     if (how.save_state) how.on_state = save;
     RunResult result;
     if (auto code = run(sample_by_sample(session_.graph()), how, counter, result)) return *code;
-    good_ = good_before + result.samples - masked_;
+    good_ = good_before + counter.good();
     int code = run.end(result, *sources_);
     if (!options_.save_state.empty()) {
       if (auto problem = write_file_atomically(options_.save_state, progress(result.state)))
@@ -208,8 +220,8 @@ class Scan {
   std::shared_ptr<const OpenSources> sources_;
   ToolRun* run_ = nullptr;
   uint64_t good_ = 0;
-  std::atomic<uint64_t> masked_{0};
-  std::mutex mutex_;            ///< of `bad_` and `seen_`
+  std::mutex mutex_;                        ///< of what follows
+  std::set<std::vector<uint64_t>> masked_;  ///< identities of samples that failed and are delivered
   std::vector<Json> bad_;       ///< samples as they are listed, of this scan and of those before that it continues
   std::set<std::string> seen_;  ///< their identities
   int printed_ = kExitOk;

@@ -185,7 +185,8 @@ class Stats {
 
   static void row(std::string& out, const std::string& name, const Moments& m) {
     out += fmt::format("  {:<14} mean {:<12.6g} deviation {:<12.6g} min {:<12.6g} max {:.6g}\n", name,
-                       static_cast<double>(m.mean), m.deviation(), m.least, m.most);
+                       static_cast<double>(m.mean), m.deviation(), static_cast<double>(m.least),
+                       static_cast<double>(m.most));
   }
 
   static void bars(std::string& out, const std::vector<std::pair<std::string, uint64_t>>& rows) {
@@ -260,8 +261,12 @@ class Stats {
         if (m.count == 0) continue;
         mean.push_back(literal(static_cast<double>(m.mean) / unit));
         deviation.push_back(literal(m.deviation() / unit));
-        least.push_back(literal(m.least / unit));
-        most.push_back(literal(m.most / unit));
+        auto bound = [&](long double x) {
+          const bool whole = is_integer(field.type().elem) && most_of_type == 0;
+          return whole ? std::to_string(static_cast<int64_t>(x)) : literal(static_cast<double>(x / unit));
+        };
+        least.push_back(bound(m.least));
+        most.push_back(bound(m.most));
       }
       if (!mean.empty()) {
         let("mean", list(mean));

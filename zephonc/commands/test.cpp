@@ -81,41 +81,60 @@ class TestRun {
     }
     if (!test.expects) return true;
     for (size_t i = 0; i < std::min(records.size(), test.expected.size()); ++i) {
-      if (!check_record(test.expected[i], records[i], i + 1)) return false;
+      if (!check_record(test.expected[i], records[i], *test.actual, i + 1)) return false;
     }
     return check_count(test, records);
   }
 
-  bool check_record(const ExpectedRecord& expected, const ReferenceRecord& record, size_t number) {
+  static ComparedValue compared(const ReferenceRecord& record, const std::string& name, const Value& value,
+                                const Program& program) {
+    ComparedValue out{.value = &value, .missing = field(record, missing_field(name))};
+    while (const Value* lengths = field(record, lengths_field(name, out.lengths.size() + 1)))
+      out.lengths.push_back(lengths);
+    const StreamType& type = program.graph.node(program.graph.output()).type;
+    if (const Field* known = type.find(name); known != nullptr && (out.missing != nullptr || !out.lengths.empty())) {
+      // Of its extents only how many there are: they belong to this one value.
+      Field open = *known;
+      for (Dim& dim : open.type.shape) dim = Dim::unknown();
+      out.type = field_type_text(type, open);
+    }
+    return out;
+  }
+
+  bool check_record(const ExpectedRecord& expected, const ReferenceRecord& record, const Program& actual,
+                    size_t number) {
     std::optional<Failure> broken;
     std::vector<ReferenceRecord> wanted = deliver(expected.program, broken);
     if (broken || wanted.size() != 1)
       return fails(expected.span, "what is expected fails: " + (broken ? broken->message : ""));
     for (const auto& [name, value] : wanted[0].fields) {
+      if (is_companion(name)) continue;
       const Value* found = field(record, name);
-      std::string diff = value_diff(name, value, found);
-      if (diff.empty()) continue;
+      const ComparedValue left = compared(wanted[0], name, value, expected.program);
+      ComparedValue right;
+      if (found != nullptr) right = compared(record, name, *found, actual);
+      const ValueDiff diff = value_diff(name, left, found == nullptr ? nullptr : &right);
+      if (diff.text.empty()) continue;
       if (diff_.empty()) {
         diff_ = fmt::format("--- expected\n+++ delivered\nrecord {}\n", number);
         fails(expected.span, fmt::format("record {} is not what is expected", number));
-        label(expected, name, value, found);
+        label(expected, name, diff.first, found);
       }
-      diff_ += diff;
+      diff_ += diff.text;
     }
     return diff_.empty();
   }
 
   /// Points at what is expected in the first place that differs.
-  void label(const ExpectedRecord& expected, const std::string& name, const Value& value, const Value* found) {
+  void label(const ExpectedRecord& expected, const std::string& name, int64_t at, const Value* found) {
     auto place = expected.places.find(name);
     if (place == expected.places.end()) return;
     problem_.primary = {place->second.value,
                         fmt::format("`{}` is delivered as {}", name, found == nullptr ? "nothing" : type_text(*found))};
     if (found == nullptr) return;
-    const int64_t at = first_difference(value, *found);
     if (at < 0) return;
     problem_.primary.text = fmt::format("`{}` differs", name);
-    if (static_cast<int64_t>(place->second.elements.size()) == value.size())
+    if (at < static_cast<int64_t>(place->second.elements.size()))
       problem_.primary.span = place->second.elements[static_cast<size_t>(at)];
   }
 
@@ -127,17 +146,19 @@ class TestRun {
     diff_ = "--- expected\n+++ delivered\n";
     constexpr size_t kShown = 5;
     size_t shown = 0;
-    auto add = [&](char sign, size_t number, const ReferenceRecord& record) {
+    auto add = [&](char sign, size_t number, const ReferenceRecord& record, const Program& program) {
       if (++shown > kShown) return;
       diff_ += fmt::format("{} record {}\n", sign, number);
       for (const auto& [name, value] : record.fields)
-        diff_ += fmt::format("{}   {}: {}\n", sign, name, value_line(value));
+        if (!is_companion(name))
+          diff_ += fmt::format("{}   {}: {}\n", sign, name, value_line(compared(record, name, value, program)));
     };
     for (size_t i = found; i < wanted; ++i) {
       std::optional<Failure> broken;
-      for (const ReferenceRecord& record : deliver(test.expected[i].program, broken)) add('-', i + 1, record);
+      for (const ReferenceRecord& record : deliver(test.expected[i].program, broken))
+        add('-', i + 1, record, test.expected[i].program);
     }
-    for (size_t i = wanted; i < found; ++i) add('+', i + 1, records[i]);
+    for (size_t i = wanted; i < found; ++i) add('+', i + 1, records[i], *test.actual);
     if (shown > kShown) diff_ += fmt::format("and {} more\n", shown - kShown);
     return false;
   }

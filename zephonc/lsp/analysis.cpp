@@ -65,6 +65,17 @@ std::shared_ptr<const Analysis> analyse(const std::string& name, std::shared_ptr
     if (diagnostic.kind != Kind::UnusedName || inside || count == names.size())
       out->found.push_back(std::move(diagnostic));
   }
+  // Tests are compiled where the rest is good: what is wrong there would be said again.
+  const bool good = std::none_of(out->found.begin(), out->found.end(),
+                                 [](const Diagnostic& d) { return info(d.kind).severity != Severity::Lint; });
+  constexpr size_t kMostTests = 20;  // while somebody types
+  options.facts = nullptr;
+  options.pipeline.clear();
+  for (size_t i = 0; good && i < std::min(out->tree->tests.size(), kMostTests); ++i) {
+    Diagnostics diags;
+    if (auto test = compile_test(out->sources, out->file, i, all_ops(), diags, options); !test)
+      for (Diagnostic& diagnostic : diags.sorted()) out->found.push_back(std::move(diagnostic));
+  }
   return out;
 }
 

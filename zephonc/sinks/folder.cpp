@@ -1,16 +1,25 @@
 #include "zephonc/sinks/folder.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/file.h>
+#include <unistd.h>
 
+#include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <vector>
 
 #include "zephonc/sinks/json_text.h"
 #include "zephonc/sinks/staged.h"
 
 namespace zephon {
 namespace {
+
+constexpr size_t kTarEnd = 1024;  // zeros behind the last member
 
 /// NumPy's name of an element type; bf16 as ml_dtypes stores it.
 std::string_view npy_descr(Elem elem) {
@@ -121,9 +130,10 @@ class TarWriter : public Writer {
   }
   std::optional<Failure> close() override {
     if (auto failure = open()) return failure;
-    if (auto failure = file_.write(std::string(1024, '\0'))) return failure;
+    if (auto failure = file_.write(std::string(kTarEnd, '\0'))) return failure;
     return file_.close(true);
   }
+  std::optional<Failure> mark(OutputMark& mark) override { return file_.mark(mark.bytes); }
 
  private:
   std::optional<Failure> open() { return file_.is_open() ? std::nullopt : file_.open(path_, shown_); }
@@ -200,6 +210,7 @@ class JsonlWriter : public Writer {
     if (auto failure = open()) return failure;
     return file_.close(true);
   }
+  std::optional<Failure> mark(OutputMark& mark) override { return file_.mark(mark.bytes); }
 
  private:
   std::optional<Failure> open() { return file_.is_open() ? std::nullopt : file_.open(path_, shown_); }
@@ -216,7 +227,19 @@ class FolderWriter : public Writer {
     if (format == "jsonl") writer_ = std::make_unique<JsonlWriter>(folder_);
     return std::nullopt;
   }
-  std::optional<Failure> write(const DeliveredRecord& record) override { return writer_->write(record); }
+  std::optional<Failure> write(const DeliveredRecord& record) override {
+    ++mark_.records;
+    mark_.epoch = record.epoch;
+    mark_.ordinal = record.ordinal;
+    return writer_->write(record);
+  }
+  std::optional<Failure> mark(OutputMark& mark) override {
+    if (auto failure = writer_->mark(mark_)) return failure;
+    mark = mark_;
+    mark.folder = folder_.path();
+    mark.partial = folder_.temporary();
+    return std::nullopt;
+  }
   std::optional<Failure> close() override {
     if (auto failure = writer_->close()) return failure;
     return folder_.commit();
@@ -225,9 +248,64 @@ class FolderWriter : public Writer {
  private:
   StagedFolder folder_;
   std::unique_ptr<Writer> writer_;
+  OutputMark mark_;
 };
 
+/// "7" or "1-7" of "1-00000007.x.npy": the epoch and the ordinal of the record that the file belongs to.
+std::optional<std::pair<uint64_t, uint64_t>> record_of(std::string_view name) {
+  name = name.substr(0, name.find('.'));
+  const size_t dash = name.find('-');
+  auto number = [](std::string_view digits) -> std::optional<uint64_t> {
+    uint64_t n = 0;
+    const auto [rest, bad] = std::from_chars(digits.data(), digits.data() + digits.size(), n);
+    return bad == std::errc() && rest == digits.data() + digits.size() ? std::optional(n) : std::nullopt;
+  };
+  const std::optional<uint64_t> epoch = dash == name.npos ? 0 : number(name.substr(0, dash));
+  const std::optional<uint64_t> ordinal = number(dash == name.npos ? name : name.substr(dash + 1));
+  if (!epoch || !ordinal) return std::nullopt;
+  return std::pair(*epoch, *ordinal);
+}
+
 }  // namespace
+
+std::optional<Failure> keep_marked(const OutputMark& mark, bool& kept) {
+  namespace fs = std::filesystem;
+  kept = false;
+  const int lock = ::open(mark.partial.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  std::error_code error;
+  if (lock < 0 || mark.records == 0) {
+    if (lock >= 0) ::close(lock);
+    if (mark.records == 0 || fs::exists(mark.folder, error)) return std::nullopt;
+    return Failure{
+        "R0507",
+        fmt::format("the {} records before the state are gone: `{}`, which the run that was killed had left, is "
+                    "not there; run anew without --resume",
+                    mark.records, mark.partial),
+        {}};
+  }
+  const bool alive = flock(lock, LOCK_EX | LOCK_NB) != 0;
+  ::close(lock);
+  if (alive) return Failure{"R0507", fmt::format("the run that writes `{}` is still at work", mark.folder), {}};
+  for (const char* name : {"records.tar", "records.jsonl"}) {
+    const std::string path = mark.partial + "/" + name;
+    if (!fs::exists(path, error)) continue;
+    const bool tar = std::string_view(name).ends_with(".tar");
+    fs::resize_file(path, mark.bytes,
+                    error);  // what stands behind the mark, and for tar the end of the archive, as zeros
+    if (!error && tar) fs::resize_file(path, mark.bytes + kTarEnd, error);
+    if (error) return write_failure(path, error.value());
+  }
+  std::vector<fs::path> later;
+  for (fs::directory_iterator it(mark.partial, error), end; !error && it != end; it.increment(error))
+    if (const auto record = record_of(it->path().filename().string());
+        record && *record > std::pair(mark.epoch, mark.ordinal))
+      later.push_back(it->path());
+  for (const fs::path& file : later) fs::remove(file, error);
+  if (!error && rename(mark.partial.c_str(), mark.folder.c_str()) != 0) error = {errno, std::generic_category()};
+  if (error) return write_failure(mark.folder, error.value());
+  kept = true;
+  return std::nullopt;
+}
 
 std::unique_ptr<Writer> make_folder_writer(const std::string& folder, const std::string& format, Failure& failure) {
   auto writer = std::make_unique<FolderWriter>();

@@ -15,6 +15,10 @@
 namespace zephon {
 
 /// `format` is npy, tar or jsonl. Null and `failure` set where the folder cannot be made.
+/// Of what a killed run has left: the folder with exactly the records before the mark. `kept` is false where nothing is
+/// left. Refused where that run is still at work.
+std::optional<Failure> keep_marked(const OutputMark& mark, bool& kept);
+
 std::unique_ptr<Writer> make_folder_writer(const std::string& folder, const std::string& format, Failure& failure);
 
 }  // namespace zephon

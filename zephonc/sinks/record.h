@@ -35,11 +35,22 @@ struct DeliveredRecord {
   std::vector<SampleId> members;       ///< identities: one for a sample
 };
 
+/// How far a folder that is being written has come: enough to make of what a killed run has left the folder with
+/// exactly the records before it (keep_marked in sinks/folder.h).
+struct OutputMark {
+  std::string folder, partial;      ///< the folder as it will be called, and as it is called until then
+  uint64_t bytes = 0;               ///< of the only file, in formats of one file
+  uint64_t epoch = 0, ordinal = 0;  ///< of the last record
+  uint64_t records = 0;
+};
+
 /// Takes records in order. Destroyed before close(), it leaves nothing that looks complete.
 class Writer {
  public:
   virtual ~Writer() = default;
   virtual std::optional<Failure> write(const DeliveredRecord& record) = 0;
+  /// Hands everything to the system, and says how far it is. Nothing where a killed run's output is lost.
+  virtual std::optional<Failure> mark(OutputMark&) { return std::nullopt; }
   virtual std::optional<Failure> close() = 0;
 };
 

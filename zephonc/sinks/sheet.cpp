@@ -8,12 +8,14 @@
 #include <cmath>
 #include <cstring>
 
+#include "zephonc/sinks/lettering.h"
 #include "zephonc/sinks/staged.h"
 
 namespace zephon {
 namespace {
 
 constexpr int64_t kTile = 128, kGap = 4, kColumns = 8, kMost = 64;
+constexpr size_t kMostLines = 4;  // below a picture
 
 double float_at(Elem elem, const uint8_t* at) {
   if (elem == Elem::F32) {
@@ -84,16 +86,63 @@ Picture shrink(const Picture& in, int64_t most) {
   return out;
 }
 
+/// What a member's field of one number or text says; empty for others.
+std::string word_of(const DeliveredField& field, bool batched, size_t member) {
+  if (field.shape.size() != (batched ? 1 : 0)) return "";
+  const size_t size = is_string(field.elem) ? sizeof(StringRef) : elem_size(field.elem);
+  const auto* at = static_cast<const uint8_t*>(field.data) + member * size;
+  if (field.elem == Elem::Bool) return *at != 0 ? "true" : "false";
+  if (field.elem == Elem::Bytes) return "";
+  if (is_string(field.elem)) return std::string(field.strings()[member].view());
+  if (is_float(field.elem)) return fmt::format("{:.4g}", float_at(field.elem, at));
+  TensorRef one;
+  one.data = const_cast<uint8_t*>(at);  // only read
+  one.elem = field.elem;
+  return std::to_string(to_value(one).at(0).i);
+}
+
+/// "name word", at most as wide as a picture: of a long word the end, which tells paths apart.
+std::string line_of(const std::string& name, std::string word) {
+  constexpr auto kLetters = static_cast<size_t>(kTile / kGlyphWidth);
+  std::string head = name.substr(0, kLetters / 2) + " ";
+  const auto room = static_cast<int64_t>(kLetters - head.size());
+  if (letters_of(word) <= room) return head + word;
+  while (letters_of(word) > room - 2) word.erase(0, 1);
+  return head + ".." + word;
+}
+
+/// What is written below a picture: the fields of one number or text each, or else the sample's identity.
+std::vector<std::string> lines_of(const DeliveredRecord& record, size_t member, const std::string& picture) {
+  std::vector<std::string> out;
+  if (!picture.empty()) out.push_back(line_of(picture, ""));
+  const size_t before = out.size();
+  for (const DeliveredField& field : record.fields) {
+    if (is_companion(field.name) || out.size() == kMostLines) continue;
+    std::string word = word_of(field, record.batched, member);
+    for (const DeliveredField& other : record.fields)
+      if (other.name == missing_field(field.name) && word_of(other, record.batched, member) == "true") word = "missing";
+    if (!word.empty()) out.push_back(line_of(field.name, std::move(word)));
+  }
+  if (out.size() == before && member < record.members.size())
+    out.push_back(line_of("", to_string(record.members[member])));
+  return out;
+}
+
 class SheetWriter : public Writer {
  public:
   explicit SheetWriter(std::string path) : path_(std::move(path)) {}
 
   std::optional<Failure> write(const DeliveredRecord& record) override {
+    std::vector<std::pair<const DeliveredField*, std::vector<Picture>>> found;
     for (const DeliveredField& field : record.fields) {
-      for (const Picture& picture : pictures_of(field, record.batched, static_cast<size_t>(kMost) - tiles_.size())) {
-        tiles_.push_back(shrink(picture, kTile));
-      }
+      auto pictures = pictures_of(field, record.batched, static_cast<size_t>(kMost) - tiles_.size());
+      if (!pictures.empty()) found.emplace_back(&field, std::move(pictures));
     }
+    for (const auto& [field, pictures] : found)
+      for (size_t i = 0; i < pictures.size() && tiles_.size() < static_cast<size_t>(kMost); ++i) {
+        tiles_.push_back({shrink(pictures[i], kTile), lines_of(record, i, found.size() > 1 ? field->name : "")});
+        most_lines_ = std::max(most_lines_, tiles_.back().lines.size());
+      }
     return std::nullopt;
   }
 
@@ -103,12 +152,17 @@ class SheetWriter : public Writer {
     }
     int64_t columns = std::min<int64_t>(kColumns, static_cast<int64_t>(tiles_.size()));
     int64_t rows = (static_cast<int64_t>(tiles_.size()) + columns - 1) / columns;
-    Picture sheet{rows * (kTile + kGap) + kGap, columns * (kTile + kGap) + kGap, {}};
+    const int64_t cell = kTile + static_cast<int64_t>(most_lines_) * kGlyphHeight + (most_lines_ > 0 ? kGap : 0);
+    Picture sheet{rows * (cell + kGap) + kGap, columns * (kTile + kGap) + kGap, {}};
     sheet.rgb.assign(static_cast<size_t>(sheet.height * sheet.width * 3), 24);
     for (size_t i = 0; i < tiles_.size(); ++i) {
-      const Picture& tile = tiles_[i];
-      int64_t top = kGap + static_cast<int64_t>(i) / columns * (kTile + kGap) + (kTile - tile.height) / 2;
-      int64_t left = kGap + static_cast<int64_t>(i) % columns * (kTile + kGap) + (kTile - tile.width) / 2;
+      const Picture& tile = tiles_[i].picture;
+      const int64_t corner = kGap + static_cast<int64_t>(i) / columns * (cell + kGap);
+      const int64_t side = kGap + static_cast<int64_t>(i) % columns * (kTile + kGap);
+      const int64_t top = corner + (kTile - tile.height) / 2, left = side + (kTile - tile.width) / 2;
+      for (size_t line = 0; line < tiles_[i].lines.size(); ++line)
+        draw_text(sheet, corner + kTile + kGap + static_cast<int64_t>(line) * kGlyphHeight, side,
+                  tiles_[i].lines[line]);
       for (int64_t y = 0; y < tile.height; ++y) {
         std::copy_n(tile.rgb.data() + y * tile.width * 3, tile.width * 3,
                     sheet.rgb.data() + ((top + y) * sheet.width + left) * 3);
@@ -119,7 +173,12 @@ class SheetWriter : public Writer {
 
  private:
   std::string path_;
-  std::vector<Picture> tiles_;
+  struct Tile {
+    Picture picture;
+    std::vector<std::string> lines;
+  };
+  std::vector<Tile> tiles_;
+  size_t most_lines_ = 0;
 };
 
 }  // namespace

@@ -77,6 +77,7 @@ std::optional<Failure> FileWriter::open(const std::string& path, const std::stri
   path_ = shown;
   failure_.reset();
   buffer_.clear();
+  bytes_ = 0;
   fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd_ < 0) failure_ = write_failure(shown, errno);
   return failure_;
@@ -103,6 +104,7 @@ std::optional<Failure> FileWriter::flush() {
 
 std::optional<Failure> FileWriter::write(const void* data, size_t size) {
   const char* at = static_cast<const char*>(data);
+  bytes_ += size;
   while (size > 0 && !failure_) {
     size_t part = std::min(size, kBuffer);
     buffer_.append(at, part);
@@ -110,6 +112,12 @@ std::optional<Failure> FileWriter::write(const void* data, size_t size) {
     size -= part;
     if (buffer_.size() >= kBuffer) flush();
   }
+  return failure_;
+}
+
+std::optional<Failure> FileWriter::mark(uint64_t& bytes) {
+  if (fd_ >= 0) flush();
+  bytes = bytes_;
   return failure_;
 }
 

@@ -30,6 +30,8 @@ class FileWriter {
   std::optional<Failure> open(const std::string& path, const std::string& shown);
   std::optional<Failure> write(const void* data, size_t size);
   std::optional<Failure> write(std::string_view text) { return write(text.data(), text.size()); }
+  /// Hands everything to the system: a process that is killed has lost nothing of it. Bytes so far.
+  std::optional<Failure> mark(uint64_t& bytes);
   /// Flushes, and asks the disk to keep it where `sync`.
   std::optional<Failure> close(bool sync);
   bool is_open() const { return fd_ >= 0; }
@@ -40,6 +42,7 @@ class FileWriter {
   std::optional<Failure> flush();
   std::string path_, buffer_;
   std::optional<Failure> failure_;
+  uint64_t bytes_ = 0;
   int fd_ = -1;
 };
 
@@ -73,6 +76,8 @@ class StagedFolder {
   std::string file(std::string_view name) const { return temporary_ + "/" + std::string(name); }
   std::string shown(std::string_view name) const { return path_ + "/" + std::string(name); }
   std::optional<Failure> commit();
+  const std::string& path() const { return path_; }
+  const std::string& temporary() const { return temporary_; }
 
  private:
   std::string path_, temporary_;

@@ -1,8 +1,9 @@
-#include "optimizer/analysis/constants.h"
+#include "graph/constants.h"
 
 #include <algorithm>
 #include <vector>
 
+#include "graph/evaluator.h"
 #include "graph/op_def.h"
 
 namespace zephon {
