@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures zephonc against programs that use nothing of it, in pairs, one after the other, and prints ratios.
 
-usage: run.py [--build build/release] [--corpus examples/data/photos] [--highres DIR] [--only 2,3,4,5,6,7,8,9,10,11,12,13]
+usage: run.py [--build build/release] [--corpus examples/data/photos] [--highres DIR] [--only 2,3,...,14]
               [--rounds 7] [--json FILE]
 
 Each section states a floor (must be met) and a goal. A figure is the median over the rounds of a ratio whose two halves

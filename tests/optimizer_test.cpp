@@ -312,5 +312,20 @@ TEST(Optimizer, AThousandOperators) {
   }
 }
 
+// An expression is a graph: as a tree this one has 2^60 leaves.
+TEST(Optimizer, TheTextOfWhatIsUsedAgainIsShort) {
+  Program p;
+  NodeId n = p.range(100);
+  std::string last = "index";
+  for (int i = 0; i < 60; ++i) {
+    const std::string name = fmt::format("x{}", i);
+    n = p.assign(n, name, p.op("mul", {p.field(n, last), p.field(n, last)}));
+    last = name;
+  }
+  const std::string text = to_text(optimize(p.graph, {}, all_ops()).graph);
+  EXPECT_LT(text.size(), 20000u);
+  EXPECT_NE(text.find("%0 = "), std::string::npos);
+}
+
 }  // namespace
 }  // namespace zephon

@@ -543,16 +543,17 @@ class Generator {
           for (int64_t bound = random_.in(-3, 3); random_.chance(60); bound += random_.in(1, 6))
             step.bounds.push_back(bound);
           for (size_t i = 0; i <= step.bounds.size(); ++i) step.sizes.push_back(small(1, 5));
-          pad(step, s);
+          if (!s.fixed) pad(step, s);
           return add(p, s, std::move(step));
         }
         if (has_lists(s) || random_.chance(10)) {
           Step step{.kind = StepKind::Padded, .count = small(1, 7), .flag = random_.chance(30)};
+          const bool open = !s.fixed;  // what is never padded takes no padding
           if (random_.chance(25) && !s.fixed) {
             step.length = small(1, 6);
             s.fixed = true;
           }
-          pad(step, s);
+          if (open) pad(step, s);
           return add(p, s, std::move(step));
         }
         return add(p, s, {.kind = StepKind::Batch, .count = small(1, 7), .flag = random_.chance(30)});

@@ -1,6 +1,6 @@
 zpl 1
 
-# SimCLR: two views of each picture, each a random box, mirrored, with brightness and contrast changed (p = 0.8), and gray
+# SimCLR: two views of each picture, each a random box, mirrored, brightness and contrast changed (p = 0.8), and gray
 # (p = 0.2). There is no blur here, and no change of hue.
 fn jitter(
   x,
