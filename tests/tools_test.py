@@ -346,9 +346,9 @@ class Killed(Case):
                     says=["R0507", "records before the state are gone", "without --resume"])
 
     def test_a_scan_counts_masked_samples_as_bad(self):
-        self.write("p.zpl", self.PROGRAM.replace("int = 400", "int = 900").replace(
+        self.write("p.zpl", self.PROGRAM.replace("int = 400", "int = 1800").replace(
             "| shuffle(buffer_size=40)", '| assert(index % 3 != 1, "no") | on_error(mask)'))
-        says = "900 samples: 600 good, 300 bad: 300 R0430"
+        says = "1,800 samples: 1,200 good, 600 bad: 600 R0430"
         self.expect(2, "scan", "p.zpl", says=says)
         child = subprocess.Popen([cli_test.ZEPHONC, "scan", "p.zpl", "--save-state", "s.json", "--threads", "1"], cwd=self.dir,
                                  stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
