@@ -104,8 +104,8 @@ struct TestPrograms {
   std::vector<std::pair<Program, Span>> checks;  // of one sample each, with the field `check`
   std::optional<std::string> fails;              // a part of the message with which `actual` must fail
 };
-// How many tests the file has.
-Result<size_t> count_tests(const SourceMap& sources, FileId file, Diagnostics& diags);
+// The names of the tests in the file, in order.
+Result<std::vector<std::string>> test_names(const SourceMap& sources, FileId file, Diagnostics& diags);
 // The test at this place of the file, from 0.
 Result<TestPrograms> compile_test(SourceMap& sources, FileId file, size_t index, const OpTable& ops, Diagnostics& diags,
                                   const CompileOptions& options = {});

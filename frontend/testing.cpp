@@ -201,10 +201,12 @@ std::optional<Reported> check_given(const ast::TestEntry& input, const StreamTyp
 
 }  // namespace
 
-Result<size_t> count_tests(const SourceMap& sources, FileId file, Diagnostics& diags) {
+Result<std::vector<std::string>> test_names(const SourceMap& sources, FileId file, Diagnostics& diags) {
   Result<ast::File> tree = parse_file(sources, file, diags);
   if (!tree) return tree.reported();
-  return tree->tests.size();
+  std::vector<std::string> names;
+  for (const ast::Test& test : tree->tests) names.push_back(test.name);
+  return names;
 }
 
 Result<TestPrograms> compile_test(SourceMap& sources, FileId file, size_t index, const OpTable& ops, Diagnostics& diags,

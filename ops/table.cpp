@@ -137,7 +137,8 @@ void infer_column(InferCall& call) {
   bool key = false;
   for (const Field& column : columns) {
     if (!column.type.is_scalar() || column.name.find_first_of(".?[") != std::string::npos)
-      call.error = fmt::format("column `{}` of a table must be a scalar that is never missing", column.name);
+      call.error = fmt::format("column `{}` of a table must be a scalar that is never missing; a `str` may be empty",
+                               column.name.substr(0, column.name.find_first_of(".?[")));
     if (column.name == call.attrs.text("column")) call.result = Type::tensor(column.type.elem, {Dim::unknown()});
     if (column.name != call.attrs.text("key")) continue;
     key = true;

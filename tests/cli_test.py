@@ -573,6 +573,13 @@ class Usage(Case):
             report = json.loads(self.expect(0, "run", path, "--memory", least + (4 << 20), "--json").out)
             self.assertLessEqual(report["peak_in_flight"], least + (4 << 20))
 
+    def test_the_least_memory_counts_members_and_their_batch(self):
+        self.write("p.zpl", 'zpl 1\npipeline p(root: path) { files("{root}/**/*.jpg") | image = decode_image(bytes)'
+                            ".resize(224, 224).to_unit() | select image | on_error(skip) | batch(16) }\n")
+        least = json.loads(self.expect(0, "plan", "p.zpl", f"root={PHOTOS}", "--format", "json").out)["least_memory"]
+        for threads in (1, 2):
+            self.expect(0, "run", "p.zpl", f"root={PHOTOS}", "--memory", least + (4 << 20), "--threads", threads)
+
     def test_what_would_block_for_ever_is_refused(self):
         os.mkfifo(self.path("b.jpg"))  # nobody ever writes into it
         self.write("p.zpl", 'range(1) | bytes = read_file("b.jpg")')

@@ -734,8 +734,11 @@ class Planner {
         if (node(n.node).type.batch) rows = static_cast<double>(node(n.node).type.batch->size);
         if (n.kind == PlanNode::Kind::Serial && node(n.node).attrs.has("buffer_size"))
           rows *= static_cast<double>(node(n.node).attrs.integer("buffer_size"));
-        // A batch made in place is the chunk of the stage above it.
-        if (n.kind == PlanNode::Kind::Batch && at(n.inputs[0]).chunk_rows == static_cast<int64_t>(rows)) continue;
+        // A batch made in place is the chunk of the stage above it; others are copied from their members.
+        if (n.kind == PlanNode::Kind::Batch) {
+          if (at(n.inputs[0]).chunk_rows == static_cast<int64_t>(rows)) continue;
+          rows *= 2;
+        }
       }
       least += rows * bytes;
     }

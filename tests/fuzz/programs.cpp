@@ -214,9 +214,9 @@ std::string trouble_of_checker(const std::string& text, Form form) {
     if (std::string bad = trouble_in(diags, sources); !bad.empty()) return bad;
   }
   Diagnostics diags;
-  Result<size_t> tests = count_tests(sources, file, diags);
+  const Result<std::vector<std::string>> tests = test_names(sources, file, diags);
   if (!tests) return "";
-  for (size_t i = 0; i < std::min<size_t>(*tests, 4); ++i) {
+  for (size_t i = 0; i < std::min<size_t>(tests->size(), 4); ++i) {
     Diagnostics found;
     Result<TestPrograms> test = compile_test(sources, file, i, all_ops(), found, options);
     if (test.ok() == found.has_errors()) return "a test and errors, or neither";

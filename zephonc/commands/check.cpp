@@ -23,12 +23,12 @@ bool check_tests(const Options& options) {
   SourceMap sources;
   Diagnostics parsing;
   const FileId file = sources.add(options.file, *text);
-  Result<size_t> count = count_tests(sources, file, parsing);
-  if (!count) return true;  // said before
+  const Result<std::vector<std::string>> names = test_names(sources, file, parsing);
+  if (!names) return true;  // said before
   bool good = true;
   RenderOptions how;
   how.colour = stderr_colour();
-  for (size_t i = 0; i < *count; ++i) {
+  for (size_t i = 0; i < names->size(); ++i) {
     Diagnostics found;
     if (compile_test(sources, file, i, all_ops(), found)) continue;
     say(render(found, sources, how));

@@ -183,12 +183,12 @@ int command_test(const Options& options) {
   SourceMap sources;
   Diagnostics diags;
   FileId file = sources.add(options.file, *text);
-  Result<size_t> count = count_tests(sources, file, diags);
-  if (!count) {
+  const Result<std::vector<std::string>> names = test_names(sources, file, diags);
+  if (!names) {
     say(render(diags, sources, how));
     return kExitProgram;
   }
-  if (*count == 0) {
+  if (names->empty()) {
     say(fmt::format("zephonc: `{}` has no tests; `zephonc explain E0108` shows one", options.file));
     return kExitUsage;
   }
@@ -196,22 +196,20 @@ int command_test(const Options& options) {
   TestRun run(sources, folder.empty() ? "." : folder);
   std::string report;
   size_t good = 0;
-  for (size_t i = 0; i < *count; ++i) {
+  for (size_t i = 0; i < names->size(); ++i) {
     Diagnostics found;
     Result<TestPrograms> test = compile_test(sources, file, i, all_ops(), found);
     bool holds = test.ok() && run.run(*test);
-    if (!test) {
-      say(render(found, sources, how));
-    } else if (!holds) {
-      say(fmt::format("test \"{}\"", test->name));
-      say(render(run.problem(), sources, how) + run.diff());
+    if (!holds) {
+      say(fmt::format("test \"{}\"", (*names)[i]));
+      say(test ? render(run.problem(), sources, how) + run.diff() : render(found, sources, how));
     }
     good += holds ? 1 : 0;
-    if (test) report += fmt::format("{} {}\n", holds ? "ok    " : "FAILED", test->name);
+    report += fmt::format("{} {}\n", holds ? "ok    " : "FAILED", (*names)[i]);
   }
-  report += fmt::format("{} of {} tests hold\n", good, *count);
+  report += fmt::format("{} of {} tests hold\n", good, names->size());
   int code = print(report);
-  return good == *count ? code : kExitProgram;
+  return good == names->size() ? code : kExitProgram;
 }
 
 }  // namespace zephon
