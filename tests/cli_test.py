@@ -564,6 +564,20 @@ class Usage(Case):
                                                 "--memory", f"{budget}M", "--json").out)
                 self.assertLessEqual(report["peak_rss"] - report["base_rss"], budget << 20, (threads, budget))
 
+    def test_a_chain_of_a_thousand_functions(self):
+        chain = "".join(f" | x{i + 1} = x{i}.sin() + x{i} * x{i}.cos()\n" for i in range(300))
+        self.write("p.zpl", "range(5) | x0 = f64(index)\n" + chain + " | select x300")
+        digest = self.expect(0, "run", "p.zpl", "--digest", timeout=120).out
+        self.assertEqual(self.expect(0, "run", "p.zpl", "--digest", "--reference").out, digest)
+
+    def test_pictures_without_a_pixel(self):
+        for part in ("[0:0]", "[:, 0:0]", "[:, :, 0:0]"):
+            self.write("p.zpl", f'zpl 1\npipeline p(root: path) {{ files("{{root}}/**/*.jpg") | take(3) | a = decode_image(bytes){part}'
+                                " | select a }\n")
+            digest = self.expect(0, "run", "p.zpl", f"root={PHOTOS}", "--digest", "--reference").out
+            for way in ((), ("--no-optimize",)):
+                self.assertEqual(self.expect(0, "run", "p.zpl", f"root={PHOTOS}", "--digest", *way).out, digest, (part, way))
+
     def test_the_least_memory_is_enough(self):
         for example in ("imagenet", "segmentation", "table", "signal"):
             path = os.path.join(ROOT, f"examples/{example}.zpl")

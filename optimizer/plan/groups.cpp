@@ -130,7 +130,11 @@ class Partition {
           if (!is_scalar_work(graph_, at(arg))) cut(arg);
   }
 
+  // A kernel of very many operators takes the code generator longer than it could ever save.
+  static constexpr int kMostColumnar = 96;
+
   void find_levels() {
+    std::map<int, int> columnar;  // operators by level
     for (ExprId id : order_) {
       int level = 0;
       for (ExprId arg : at(id).args) {
@@ -139,6 +143,12 @@ class Partition {
         // From one kind of kernel to another; between tensor kernels the order of the roots decides.
         const bool step = is_columnar(arg) ? !is_columnar(id) : is_columnar(id);
         level = std::max(level, it->second + step);
+      }
+      if (fuse_ && is_columnar(id)) {
+        while (columnar[level] >= kMostColumnar) ++level;
+        ++columnar[level];
+        for (ExprId arg : at(id).args)
+          if (levels_.contains(arg) && levels_.at(arg) < level && columnar[levels_.at(arg)] >= kMostColumnar) cut(arg);
       }
       levels_[id] = level;
     }

@@ -489,7 +489,7 @@ class Emitter {
   /// the result is small.
   std::vector<Row> rows_of(const Nest& nest) {
     std::vector<Row> rows;
-    if (columnar_ || nest.loops.empty() || nest.stores.size() > kMostRows) return rows;
+    if (columnar_ || nest.loops.empty() || nest.stores.empty() || nest.stores.size() > kMostRows) return rows;
     int64_t bytes = static_cast<int64_t>(nest.stores.size() * elem_size(p_.node(nest.stores[0].value).elem));
     for (int32_t loop : nest.loops) {
       const KNode& extent = p_.node(p_.loop_extents[static_cast<size_t>(loop)]);
