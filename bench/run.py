@@ -138,6 +138,21 @@ class Bench:
                 memory.append((peak_long - peak_short) / 2**20)
         report(3, "CPU per input sample", times, 12, 5, "ns")
         report(3, "peak memory, 50 M samples minus 5 M samples", memory, 4, None, "MiB")
+        # Steps that look at one row after the other, and sources that are cut or repeated.
+        for steps in ("on_error(skip)", "take(n - 1)", "shuffle(buffer_size=1000)"):
+            self.trivial_with(steps)
+
+    def trivial_with(self, steps):
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(folder, "trivial.zpl")
+            with open(program, "w", encoding="utf-8") as file:
+                file.write(f"zpl 1\n\npipeline trivial(n: int = 1) {{\n  range(n)\n  | x = index * 3 + 1\n  | {steps}\n"
+                           "  | filter x % 7 != 0\n  | select x\n  | batch(1024)\n}\n")
+            times = []
+            for _ in range(3):
+                short = self.zephon(program, "n=500000", "--threads", "1")[3]
+                times.append((self.zephon(program, "n=5000000", "--threads", "1")[3] - short) / 45e5 * 1e9)
+        report(3, f"the same behind {steps}", times, unit="ns")
 
     def section4(self):
         kernel = os.path.join(self.options.build, "bench", "fused_kernel")
