@@ -283,6 +283,15 @@ class Small(Case):
         self.expect(2, "run", path, "--stall-timeout", 1, says=["R0505", "dropped"], timeout=60)
 
 
+class Scan(Case):
+    def test_only_what_is_stacked_must_be_of_one_shape(self):
+        self.write("t.jsonl", '{"tags": ["a"]}\n{"tags": ["a", "b"]}\n')
+        self.write("p.zpl", 'jsonl("t.jsonl", schema={tags: list<str>}) | padded_batch(2, tags="-")')
+        self.expect(0, "scan", "p.zpl", silent="shapes")
+        self.write("p.zpl", f'files("{cli_test.PHOTOS}/*/*.jpg") | image = decode_image(bytes) | select image | batch(2)')
+        self.expect(0, "scan", "p.zpl", says="`image` comes in [0-9]+ shapes.*R0410")
+
+
 class Killed(Case):
     """`run --save-state` and kill -9."""
     # A pattern that goes back and forth takes some milliseconds for each sample.

@@ -163,7 +163,13 @@ class Scan {
     for (const auto& [code, count] : by_code) codes += fmt::format("{}{} {}", codes.empty() ? ": " : ", ", count, code);
     say(fmt::format("{} samples: {} good, {} bad{}", human_count(static_cast<double>(good_ + bad_.size())),
                     human_count(static_cast<double>(good_)), human_count(static_cast<double>(bad_.size())), codes));
-    if (!session_.graph().node(session_.graph().output()).type.batch) return;
+    const Graph& graph = session_.graph();
+    bool stacks = false;  // members as they are, and not padded
+    for (NodeId id : graph.topological()) {
+      const Node& node = graph.node(id);
+      if (node.type.batch && !graph.node(node.inputs[0]).type.batch) stacks = !node.op->algebra.pads;
+    }
+    if (!stacks || !graph.node(graph.output()).type.batch) return;
     for (const auto& [field, shapes] : counter.shapes()) {
       if (shapes.size() < 2) continue;
       say(fmt::format("note: `{}` comes in {} shapes, and the members of a batch need equal ones (R0410)", field,
