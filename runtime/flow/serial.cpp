@@ -142,7 +142,6 @@ class RowOpNode final : public SerialOp, private RowSink {
     held_.clear();
     free_.clear();
     finished_ = false;
-    rejected_ = 0;
   }
   void start() override { process(); }
   void take(int port, const ChunkPtr& chunk) override { accept(port, chunk); }
@@ -159,15 +158,14 @@ class RowOpNode final : public SerialOp, private RowSink {
   void save(OperatorState& state) const override {
     RowState own;
     op_->save(own);
-    state.words = {ordinals_[0], rejected_};
+    state.words = {ordinals_[0]};
     state.words.insert(state.words.end(), own.words.begin(), own.words.end());
     for (const Row& row : own.rows) state.rows.push_back(held_[row.handle].chunk->id(held_[row.handle].row));
   }
   void restore(const OperatorState& state, const ChunkPtr& rows) override {
     RowState own;
     ordinals_[0] = state.words.at(0);
-    rejected_ = state.words.at(1);
-    own.words.assign(state.words.begin() + 2, state.words.end());
+    own.words.assign(state.words.begin() + 1, state.words.end());
     for (size_t i = 0; i < state.rows.size(); ++i) {
       held_.push_back({rows, static_cast<int64_t>(i)});
       own.rows.push_back({i, 0, 0, false});
@@ -265,8 +263,9 @@ class RowOpNode final : public SerialOp, private RowSink {
   void reject(Row, const std::string& policy) override {
     if (policy != "limit") return count_rejected(policy);
     RunFailure failure{*find_failure()->failure(), (*current_.chunk)->id(current_.row)};
-    failure.failure.message = fmt::format("{} samples failed, and max_errors is {}; the last: {}", rejected_ + 1,
-                                          graph_node_.attrs.integer("max_errors"), failure.failure.message);
+    const int64_t most = graph_node_.attrs.integer("max_errors");
+    failure.failure.message =
+        fmt::format("{} samples failed, and max_errors is {}; the last: {}", most + 1, most, failure.failure.message);
     failure.failure.code = kTooManyErrors;
     flush();
     auto failed = std::make_shared<Chunk>(*current_slice());
@@ -287,7 +286,6 @@ class RowOpNode final : public SerialOp, private RowSink {
   }
 
   void count_rejected(const std::string& policy) {
-    ++rejected_;
     tell(std::make_shared<Rejection>(
         Rejection{node_.node, {*find_failure()->failure(), (*current_.chunk)->id(current_.row)}, policy}));
   }
@@ -360,7 +358,6 @@ class RowOpNode final : public SerialOp, private RowSink {
   std::optional<uint64_t> word_;
   std::vector<uint64_t> words_;
   std::vector<uint8_t> valid_;
-  uint64_t rejected_ = 0;
 };
 
 // Members of one batch, whole: its shapes are those of the first member, or padded.
